@@ -1,0 +1,59 @@
+"""Runs the calls of a turn, one after the other, and records each before and after."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runner.agent.limits import CallLimits
+from runner.core.conversation import ToolCall, ToolResult
+from runner.core.errors import ErrorKind, ToolError
+from runner.core.ports import Tool
+from runner.protocol.messages import message
+
+Emit = Callable[[str, dict[str, Any]], None]
+
+
+class CallRunner:
+    """Runs calls against tools within limits; a failing tool becomes a result, never an error."""
+
+    def __init__(self, tools: Sequence[Tool], limits: CallLimits, emit: Emit) -> None:
+        self._tools = {tool.contract.name: tool for tool in tools}
+        self._limits = limits
+        self._emit = emit
+
+    def run(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
+        """Results in call order."""
+        return [self._run(call) for call in calls]
+
+    def _run(self, call: ToolCall) -> ToolResult:
+        tool = self._tools[call.name]
+        self._emit("call.start", {"id": call.id, "tool": call.name, "params": call.input})
+        started = time.perf_counter()
+        number = self._limits.used[call.name] + 1
+        error: ErrorKind | None = None
+        try:
+            number = self._limits.take(call.name)
+            text = tool(call.input)
+        except ToolError as problem:
+            text, error = f"{problem}{f' ({problem.hint})' if problem.hint else ''}", problem.kind
+        text = clip(_encodable(text), tool.contract.limits.max_result_chars)
+        seconds = round(time.perf_counter() - started, 4)
+        data = {"id": call.id, "tool": call.name, "result": text, "error": error}
+        self._emit("call.end", {**data, "number": number, "seconds": seconds})
+        return ToolResult(call, text, number, error)
+
+
+def clip(text: str, most: int) -> str:
+    """``text``, or its head and tail with a note of how much is missing between them."""
+    if len(text) <= most:
+        return text
+    head, tail = most * 2 // 3, most // 3
+    note = message("loop", "clipped", count=f"{len(text) - head - tail:,}")
+    return f"{text[:head]}\n{note}\n{text[-tail:]}"
+
+
+def _encodable(text: str) -> str:
+    """``text`` with lone surrogates replaced: one would break every later encoding."""
+    return text.encode("utf-8", "replace").decode("utf-8")

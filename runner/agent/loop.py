@@ -1,0 +1,279 @@
+"""The ReAct loop: the model writes a turn, the turn is parsed, its calls run, results go back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from runner import __version__
+from runner.agent.calls import CallRunner
+from runner.agent.limits import CallLimits, TurnLimit
+from runner.agent.result import RunResult, Status
+from runner.core.contract import ToolContract
+from runner.core.conversation import Message, ModelTurn, ToolResult, Usage
+from runner.core.errors import ConfigError, ContextOverflowError, ProtocolError, RunnerError
+from runner.core.ports import Model, Recorder, Tool, View
+from runner.protocol import parse_turn, tool_grammar
+from runner.protocol.messages import message
+from runner.protocol.prompt import example_call, observation_message, system_prompt, turn_text
+from runner.record import Transcript
+
+
+class Agent:
+    """A model with tools.
+
+    Parameters
+    ----------
+    model
+        Anything that fulfils `runner.core.ports.Model`.
+    tools
+        What it may call; none for a plain question.
+    max_turns
+        Turns until the run ends; in the last one only an answer is possible.
+    max_calls
+        Tool name -> most calls in a run; overrides the limit in the tool's contract.
+    max_calls_per_turn
+        ACTION lines that one turn may have.
+    max_tokens
+        New tokens that one turn may have.
+    retries
+        How often a turn that cannot be used is asked for again.
+    thought
+        Whether a turn may begin with a THOUGHT line.
+    seed
+        Seed of the run; None draws one.
+    recorder
+        Keeps the events; None makes a transcript in the default folder for each run.
+    view
+        Sees events and text while they come.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        tools: Sequence[Tool] = (),
+        *,
+        max_turns: int = 10,
+        max_calls: Mapping[str, int] | None = None,
+        max_calls_per_turn: int = 4,
+        max_tokens: int = 500,
+        retries: int = 2,
+        thought: bool = True,
+        seed: int | None = None,
+        recorder: Recorder | None = None,
+        view: View | None = None,
+    ) -> None:
+        self.model = model
+        self.tools = list(tools)
+        self.contracts = [tool.contract for tool in self.tools]
+        self.max_turns = max_turns
+        self.max_calls = dict(max_calls or {})
+        self.max_calls_per_turn = max_calls_per_turn
+        self.max_tokens = max_tokens
+        self.retries = retries
+        self.thought = thought
+        self.seed = seed
+        self.recorder = recorder
+        self.view = view
+        names = [contract.name for contract in self.contracts]
+        for name in [*self.max_calls, *names]:
+            if names.count(name) != 1:
+                how_often = "twice" if name in names else "not"
+                raise ConfigError(
+                    f"tool {name!r} is {how_often} among this agent's tools",
+                    hint=f"its tools: {', '.join(names) or 'none'}",
+                )
+
+    def run(self, task: str) -> RunResult:
+        """Work on ``task`` until it is answered or a limit is reached.
+
+        Never raises for what a model, a tool or the user's Ctrl-C does: the result says how it
+        ended.
+        """
+        recorder = self.recorder or Transcript.create()
+        try:
+            return _Run(self, task, recorder).run()
+        finally:
+            if self.recorder is None:
+                recorder.close()
+
+
+class _GaveUpError(Exception):
+    """No usable turn after all retries."""
+
+
+class _Run:
+    """One run: its conversation, its counters and its record."""
+
+    def __init__(self, agent: Agent, task: str, recorder: Recorder) -> None:
+        self.agent = agent
+        self.recorder = recorder
+        self.seed = secrets.randbits(32) if agent.seed is None else agent.seed
+        self.turn_limit = TurnLimit(agent.max_turns)
+        self.call_limits = CallLimits(agent.contracts, agent.max_calls)
+        self.calls = CallRunner(agent.tools, self.call_limits, self.emit)
+        self.messages = [
+            Message("system", system_prompt(agent.contracts)),
+            Message("user", task),
+        ]
+        self.turns: list[ModelTurn] = []
+        self.results: list[ToolResult] = []
+        self.usage = Usage()
+        self.generations = 0
+        self.rejected = 0
+        self.answer_now = agent.max_turns == 1
+        self.task = task
+
+    def emit(self, kind: str, data: dict[str, Any]) -> None:
+        self.recorder.record(kind, data)
+        if self.agent.view is not None:
+            self.agent.view.event(kind, data)
+
+    def run(self) -> RunResult:
+        agent = self.agent
+        self.emit(
+            "run.start",
+            {
+                "version": __version__,
+                "task": self.task,
+                "seed": self.seed,
+                "tools": [contract.model_dump(mode="json") for contract in agent.contracts],
+                "max_turns": agent.max_turns,
+                "max_tokens": agent.max_tokens,
+                "system_prompt": self.messages[0].content,
+            },
+        )
+        try:
+            self.emit("model.ready", agent.model.describe())
+            return self._turns()
+        except KeyboardInterrupt:
+            return self._end("interrupted", reason="interrupted by the user")
+        except _GaveUpError:
+            return self._end("gave_up", self._fallback(), reason="no usable turn was written")
+        except ContextOverflowError as error:
+            if self.generations:
+                return self._end("limit", reason=str(error))
+            return self._end("failed", reason=str(error), error=error)
+        except RunnerError as error:
+            return self._end("failed", reason=str(error), error=error)
+
+    def _turns(self) -> RunResult:
+        while self.turn_limit.take():
+            turn = self._turn(self._callable_tools())
+            self.turns.append(turn)
+            if turn.answer is not None:
+                return self._end("answered", turn.answer)
+            self._observe(self.calls.run(turn.calls))
+        return self._end("limit", reason=f"no answer within {self.turn_limit.most} turns")
+
+    def _callable_tools(self) -> list[ToolContract]:
+        """What may be called now: nothing where only an answer is left."""
+        return [] if self.answer_now else self.call_limits.open(self.agent.contracts)
+
+    def _turn(self, tools: Sequence[ToolContract]) -> ModelTurn:
+        """A turn that was understood, after as many retries as are allowed."""
+        agent = self.agent
+        grammar = tool_grammar(
+            tools, max_calls=agent.max_calls_per_turn, thought=agent.thought and bool(tools)
+        )
+        number = self.turn_limit.used
+        digest = hashlib.sha256(grammar.encode()).hexdigest()[:16]
+        self.emit("turn.start", {"turn": number, "grammar": digest})
+        for attempt in range(agent.retries + 1):
+            generation = agent.model.generate(
+                self.messages,
+                grammar=grammar,
+                max_tokens=agent.max_tokens,
+                seed=(self.seed + self.generations) % 2**32,
+                view=agent.view,
+            )
+            self.generations += 1
+            self.usage += generation.usage
+            reply = {"turn": number, "attempt": attempt + 1, **asdict(generation)}
+            self.emit("model.reply", reply)
+            try:
+                turn = parse_turn(
+                    generation.text,
+                    agent.contracts,
+                    generation.stop,
+                    first_call=len(self.results) + 1,
+                )
+            except ProtocolError as error:
+                self._reject(error, generation.text, number, attempt)
+            else:
+                self.emit("turn.parsed", {"turn": number, **asdict(turn)})
+                # As it was written where nothing had to be repaired, so that its tokens in the
+                # cache still fit; in the protocol's spelling otherwise, so that no fault spreads.
+                said = turn_text(turn) if turn.receipts else generation.text
+                self.messages.append(Message("assistant", said))
+                return turn
+        raise _GaveUpError
+
+    def _reject(self, error: ProtocolError, text: str, number: int, attempt: int) -> None:
+        """Tell the model what was wrong; from the second time on with an example."""
+        self.rejected += 1
+        problem = str(error)
+        contract = next((c for c in self.agent.contracts if c.name == error.tool), None)
+        if attempt and self.agent.contracts:
+            example = example_call(contract or self.agent.contracts[0])
+            problem = message("loop", "example", problem=problem, example=example)
+        data = {"turn": number, "attempt": attempt + 1, "kind": error.kind, "message": problem}
+        self.emit("model.rejected", data)
+        if text.strip():
+            self.messages.append(Message("assistant", text))
+        self.messages.append(Message("user", message("loop", "retry", problem=problem)))
+
+    def _observe(self, results: Sequence[ToolResult]) -> None:
+        """Give the results to the model, and see what it may still do.
+
+        The last turn leaves only an answer, and so does a turn that brought nothing new: a small
+        model that repeats itself once would do so to the end.
+        """
+        before = {_what_happened(result) for result in self.results}
+        repeated = [result.call.id for result in results if _what_happened(result) in before]
+        self.results += results
+        self.answer_now = self.turn_limit.remaining == 1 or len(repeated) == len(results)
+        names = {result.call.name for result in results}
+        left = {name: self.call_limits.remaining(name) for name in names}
+        text = observation_message(results, left, repeated=repeated, answer_now=self.answer_now)
+        self.messages.append(Message("user", text))
+
+    def _fallback(self) -> str:
+        last = self.results[-1].text if self.results else ""
+        return message("loop", "gave_up", attempts=self.agent.retries + 1, last=last)
+
+    def _end(
+        self,
+        status: Status,
+        answer: str | None = None,
+        *,
+        reason: str = "",
+        error: RunnerError | None = None,
+    ) -> RunResult:
+        result = RunResult(
+            status=status,
+            answer=answer,
+            turns=tuple(self.turns),
+            calls=tuple(self.results),
+            usage=self.usage,
+            transcript=self.recorder.location,
+            seed=self.seed,
+            reason=reason,
+            retries=self.rejected,
+            error=error,
+        )
+        ending = result.to_json()
+        for known in ("turns", "calls", "transcript", "seed"):
+            del ending[known]
+        log = getattr(error, "log", ())
+        self.emit("run.end", {**ending, **({"log": log} if log else {})})
+        return result
+
+
+def _what_happened(result: ToolResult) -> tuple[str, str, str]:
+    """A call and its result, comparable."""
+    return result.call.name, json.dumps(result.call.input, sort_keys=True), result.text

@@ -1,0 +1,117 @@
+"""Options that several commands take."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from runner.core.errors import ConfigError
+
+if TYPE_CHECKING:
+    from runner.core.contract import ToolContract
+
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        help="The models.toml to use. Default: $RUNNER_MODELS, ./models.toml, the user's, "
+        "the checkout's.",
+        show_default=False,
+    ),
+]
+RecordsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--records",
+        help="Folder of the transcripts. Default: $RUNNER_RECORDS, else the user's state folder.",
+        show_default=False,
+    ),
+]
+ContractsOption = Annotated[
+    str | None,
+    typer.Option(
+        "--tools",
+        help="Names of built-in tools, parted by commas, or a JSON file with tools. "
+        "Default: the default toolset.",
+        show_default=False,
+    ),
+]
+
+
+def tool_names(tools: str | None, toolset: str | None) -> list[str]:
+    """The names that --tools and --toolset ask for; the default toolset without both.
+
+    Raises
+    ------
+    ConfigError
+        Both were given, or the toolset is unknown.
+    """
+    from runner.tools.builtin import toolset as names_of
+
+    if tools is not None and toolset is not None:
+        raise ConfigError("--tools and --toolset were both given", hint="choose one of the two")
+    if tools is not None:
+        return [name.strip() for name in tools.split(",") if name.strip()]
+    return list(names_of(toolset or "default"))
+
+
+def contracts(tools: str | None) -> Sequence[ToolContract]:
+    """Contracts for --tools: built-in names, or those of a ``.json`` file.
+
+    Raises
+    ------
+    ConfigError
+        Unknown names, or a file that holds no tools.
+    """
+    if tools is not None and tools.endswith(".json"):
+        return contracts_from_file(Path(tools))
+    from runner.tools.builtin import builtin_tools
+
+    return [tool.contract for tool in builtin_tools(tool_names(tools, None), Path.cwd())]
+
+
+def contracts_from_file(file: Path) -> list[ToolContract]:
+    """Contracts from a JSON list of ``{"name", "description", "parameters"}``.
+
+    The same objects inside ``{"type": "function", "function": ...}`` are taken as well.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or an entry is no tool.
+    """
+    from runner.core.contract import ToolContract
+
+    try:
+        data = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"cannot read tools from {file}: {error}", hint="expected a JSON list of tools"
+        ) from error
+    if not isinstance(data, list):
+        raise ConfigError(
+            f"{file}: expected a list of tools, found {type(data).__name__}",
+            hint='write [{"name": ..., "description": ..., "parameters": {...}}, ...]',
+        )
+    found = []
+    for number, entry in enumerate(data, start=1):
+        tool: Any = entry.get("function", entry) if isinstance(entry, dict) else entry
+        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
+            raise ConfigError(
+                f"{file}: tool {number} has no 'name'",
+                hint='each tool is {"name": ..., "description": ..., "parameters": {...}}',
+            )
+        parameters = tool.get("parameters", {"type": "object", "properties": {}})
+        if not isinstance(parameters, dict):
+            raise ConfigError(
+                f"{file}: 'parameters' of tool {tool['name']!r} must be a JSON Schema object, "
+                f"found {type(parameters).__name__}"
+            )
+        found.append(
+            ToolContract.from_schema(tool["name"], str(tool.get("description", "")), parameters)
+        )
+    return found

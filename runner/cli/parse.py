@@ -1,0 +1,52 @@
+"""``runner parse``: reads a turn from stdin."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from runner.cli.options import ContractsOption, contracts
+from runner.cli.output import ExitCode, JsonOption, error_json, note, print_json
+
+
+class Stop(str, Enum):
+    """Why the text ended."""
+
+    END = "end"
+    LENGTH = "length"
+
+
+def parse(
+    tools: ContractsOption = None,
+    stop: Annotated[
+        Stop, typer.Option(help="Why the text ended; text cut by length never yields a call.")
+    ] = Stop.END,
+    as_json: JsonOption = False,
+) -> None:
+    """Read a model's turn from stdin and print what it means.
+
+    Prints the turn in the protocol's own spelling, and on stderr what had to be repaired. A turn
+    that cannot be used prints the message for the model on stderr and ends with exit code 1.
+    """
+    from runner.protocol import ProtocolError, parse_turn
+    from runner.protocol.prompt import turn_text
+
+    offered = contracts(tools)
+    text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    try:
+        turn = parse_turn(text, offered, stop.value)
+    except ProtocolError as error:
+        if as_json:
+            print_json({"error": error_json(error)})
+        note(str(error))
+        raise typer.Exit(ExitCode.NO_ANSWER) from None
+    if as_json:
+        print_json(asdict(turn))
+        return
+    typer.echo(turn_text(turn))
+    for receipt in turn.receipts:
+        note(f"repaired: {receipt.what} {receipt.where}".rstrip())

@@ -1,0 +1,1 @@
+"""The mother tongue of the project: contracts, conversations, ports, errors. No I/O."""

@@ -1,0 +1,100 @@
+"""What passes between the loop, the model and the tools. Objects inside, text at the border."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from runner.core.errors import ErrorKind
+
+Role = Literal["system", "user", "assistant"]
+StopReason = Literal["end", "length", "stop", "degenerate"]
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of a conversation. ``content`` is plain text, never template markup."""
+
+    role: Role
+    content: str
+
+
+@dataclass(frozen=True)
+class ToolCall:
+    """A call as the model made it. ``id`` is unique within a run (``c1``, ``c2``, ...)."""
+
+    id: str
+    name: str
+    input: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class ToolResult:
+    """What came of a call. ``number`` counts the calls of this tool in the run, from 1."""
+
+    call: ToolCall
+    text: str
+    number: int
+    error: ErrorKind | None = None
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """One thing that reading a turn had to change.
+
+    ``stage`` is the step of the reader (``turn``, ``json-repair``, ``contract``), ``what`` says
+    what it did and ``where`` names the call or parameter.
+    """
+
+    stage: str
+    what: str
+    where: str = ""
+
+
+@dataclass(frozen=True)
+class ModelTurn:
+    """A turn that was understood: calls, or an answer, never both and never neither."""
+
+    thought: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    answer: str | None = None
+    receipts: tuple[Receipt, ...] = ()
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What a generation (or a whole run) cost. Token counts, and seconds of wall clock.
+
+    ``prompt_tokens`` is the whole prompt, ``reused_tokens`` the part of it that was still in the
+    KV cache; ``masked_tokens`` are those where the grammar refused the model's first choice.
+    """
+
+    prompt_tokens: int = 0
+    reused_tokens: int = 0
+    generated_tokens: int = 0
+    masked_tokens: int = 0
+    prompt_seconds: float = 0.0
+    decode_seconds: float = 0.0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.prompt_tokens + other.prompt_tokens,
+            self.reused_tokens + other.reused_tokens,
+            self.generated_tokens + other.generated_tokens,
+            self.masked_tokens + other.masked_tokens,
+            self.prompt_seconds + other.prompt_seconds,
+            self.decode_seconds + other.decode_seconds,
+        )
+
+
+@dataclass(frozen=True)
+class Generation:
+    """The raw text of one turn, why it stopped, and its cost.
+
+    ``stop`` is ``end`` (the model ended its turn), ``length`` (token limit or full context),
+    ``stop`` (a stop string of the template) or ``degenerate`` (it only repeated itself).
+    """
+
+    text: str
+    stop: StopReason = "end"
+    usage: Usage = field(default_factory=Usage)

@@ -1,0 +1,90 @@
+"""The Protocols that adapters fulfil. The loop knows these and nothing behind them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from runner.core.contract import ToolContract
+from runner.core.conversation import Generation, Message
+
+
+class View(Protocol):
+    """Somebody who watches a run: a terminal, a test, a program."""
+
+    def text(self, piece: str) -> None:
+        """A piece of the turn that is being written. Not parsed yet, may still be refused."""
+
+    def progress(self, done: int, total: int) -> None:
+        """``done`` of ``total`` new prompt tokens are evaluated."""
+
+    def event(self, kind: str, data: dict[str, Any]) -> None:
+        """Something that is also in the transcript."""
+
+
+class Model(Protocol):
+    """Anything that continues a conversation with text."""
+
+    @property
+    def name(self) -> str: ...
+
+    def describe(self) -> dict[str, Any]:
+        """What a transcript must say about the model: file, hash, settings, versions."""
+
+    def generate(
+        self,
+        messages: Sequence[Message],
+        *,
+        grammar: str | None,
+        max_tokens: int,
+        seed: int,
+        view: View | None = None,
+    ) -> Generation:
+        """Write the next assistant turn.
+
+        Parameters
+        ----------
+        grammar
+            GBNF text that the turn must follow; a model that cannot constrain ignores it.
+        max_tokens
+            Most new tokens; fewer where the context window ends first.
+
+        Raises
+        ------
+        ContextOverflowError
+            The prompt and a minimal reply do not fit into the window.
+        ModelError
+            Loading or generating failed.
+        """
+
+    def close(self) -> None:
+        """Give back memory and processes. Safe to call twice."""
+
+
+class Tool(Protocol):
+    """A contract with something that fulfils it."""
+
+    @property
+    def contract(self) -> ToolContract: ...
+
+    def __call__(self, params: dict[str, Any]) -> str:
+        """Do the work and return the text for the model.
+
+        Raises
+        ------
+        ToolError
+            It could not be done; the message is for the model.
+        """
+
+
+class Recorder(Protocol):
+    """Keeps what happened, in order, for good."""
+
+    @property
+    def location(self) -> str:
+        """Where the record can be read."""
+
+    def record(self, kind: str, data: dict[str, Any]) -> None:
+        """Append one event; it is safe on return."""
+
+    def close(self) -> None: ...
