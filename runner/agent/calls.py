@@ -38,6 +38,8 @@ class CallRunner:
             text = tool(call.input)
         except ToolError as problem:
             text, error = f"{problem}{f' ({problem.hint})' if problem.hint else ''}", problem.kind
+        except Exception as problem:  # noqa: BLE001 -- foreign code must not end the run
+            text, error = f"{type(problem).__name__}: {problem}", ErrorKind.FAILED
         text = clip(_encodable(text), tool.contract.limits.max_result_chars)
         seconds = round(time.perf_counter() - started, 4)
         data = {"id": call.id, "tool": call.name, "result": text, "error": error}

@@ -19,7 +19,7 @@ from runner.core.errors import ConfigError, ContextOverflowError, ProtocolError,
 from runner.core.ports import Model, Recorder, Tool, View
 from runner.protocol import parse_turn, tool_grammar
 from runner.protocol.messages import message
-from runner.protocol.prompt import example_call, observation_message, system_prompt, turn_text
+from runner.protocol.prompt import example_call, observation_message, opening_messages, turn_text
 from runner.record import Transcript
 
 
@@ -116,10 +116,7 @@ class _Run:
         self.turn_limit = TurnLimit(agent.max_turns)
         self.call_limits = CallLimits(agent.contracts, agent.max_calls)
         self.calls = CallRunner(agent.tools, self.call_limits, self.emit)
-        self.messages = [
-            Message("system", system_prompt(agent.contracts)),
-            Message("user", task),
-        ]
+        self.messages = [*opening_messages(agent.contracts), Message("user", task)]
         self.turns: list[ModelTurn] = []
         self.results: list[ToolResult] = []
         self.usage = Usage()
@@ -144,7 +141,7 @@ class _Run:
                 "tools": [contract.model_dump(mode="json") for contract in agent.contracts],
                 "max_turns": agent.max_turns,
                 "max_tokens": agent.max_tokens,
-                "system_prompt": self.messages[0].content,
+                "opening": [asdict(message) for message in self.messages[:-1]],
             },
         )
         try:
@@ -239,7 +236,7 @@ class _Run:
         self.answer_now = self.turn_limit.remaining == 1 or len(repeated) == len(results)
         names = {result.call.name for result in results}
         left = {name: self.call_limits.remaining(name) for name in names}
-        text = observation_message(results, left, repeated=repeated, answer_now=self.answer_now)
+        text = observation_message(results, left, repeated)
         self.messages.append(Message("user", text))
 
     def _fallback(self) -> str:

@@ -11,7 +11,9 @@ from pathlib import Path
 from runner.agent import RunResult
 
 FILES = {
-    "notes.txt": "Buy milk\nCall the dentist on Friday\nFix the bike\nRead chapter seven\nWater plants\n",
+    "notes.txt": (
+        "Buy milk\nCall the dentist on Friday\nFix the bike\nRead chapter seven\nWater plants\n"
+    ),
     "inventory.csv": "item,count\nbolts,120\nnuts,340\nwashers,75\n",
     "server.log": (
         "09:00 INFO service started\n09:14 WARNING disk 81 percent full\n"
@@ -105,5 +107,10 @@ def make_workspace(folder: Path) -> None:
 
 def _date(day: datetime) -> str:
     """A pattern for the usual spellings of a date."""
-    month = f"({day:%B}|{day:%b}|0?{day.month})"
-    return rf"{day.year}.{month}.0?{day.day}\b|{month}.*0?{day.day}\b.*{day.year}|0?{day.day}.*{month}.*{day.year}"
+    month, number, year = f"({day:%B}|{day:%b}|0?{day.month})", rf"\b0?{day.day}", f"{day.year}"
+    orders = (
+        f"{year}.{month}.{number}",
+        f"{month}.*{number}.*{year}",
+        f"{number}.*{month}.*{year}",
+    )
+    return "|".join(orders)

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from runner import __version__
-from runner.cli import doctor, grammar, models, parse, record, run, tools
+from runner.cli import bench, doctor, grammar, models, parse, record, run, tools
 
 app = typer.Typer(
     name="runner",
@@ -24,6 +24,7 @@ app.add_typer(models.app, name="models")
 app.add_typer(tools.app, name="tools")
 app.add_typer(grammar.app, name="grammar")
 app.add_typer(record.app, name="record")
+app.add_typer(bench.app, name="bench")
 
 
 def _print_version(wanted: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 import time
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 
@@ -22,8 +22,10 @@ class TerminalView:
     there at once; otherwise stdout gets the whole answer at the end, and nothing else.
     """
 
-    def __init__(self) -> None:
-        self._live_answers = sys.stdout.isatty()
+    def __init__(self, out: TextIO | None = None, err: TextIO | None = None) -> None:
+        self._out = out or sys.stdout
+        self._err = err or sys.stderr
+        self._live_answers = self._out.isatty()
         self._turn = ""
         self._shown = 0
         self._answer_shown = ""
@@ -32,6 +34,8 @@ class TerminalView:
 
     def text(self, piece: str) -> None:
         self._end_progress()
+        if not self._turn:
+            self._answer_shown = ""
         self._turn += piece
         start = _ANSWER.search(self._turn)
         if start is None or not self._live_answers:
@@ -44,8 +48,8 @@ class TerminalView:
         self._shown = max(self._shown, start.end())
         new = self._turn[self._shown :]
         if new:
-            sys.stdout.write(new)
-            sys.stdout.flush()
+            self._out.write(new)
+            self._out.flush()
             self._answer_shown += new
             self._shown = len(self._turn)
 
@@ -53,7 +57,7 @@ class TerminalView:
         now = time.monotonic()
         if self._progress_since is None:
             self._progress_since = now
-        if done < total and now - self._progress_since > _PATIENCE_SECONDS and sys.stderr.isatty():
+        if done < total and now - self._progress_since > _PATIENCE_SECONDS and self._err.isatty():
             self._progress_line = True
             self._write(f"\rreading the prompt: {done} of {total} tokens")
 
@@ -79,9 +83,9 @@ class TerminalView:
         """Print the answer on stdout, unless it stands there already."""
         if answer is None or answer == self._answer_shown.strip():
             return
-        if sys.stderr.isatty():
+        if self._err.isatty():
             self._write("\n")
-        typer.echo(answer)
+        typer.echo(answer, file=self._out)
 
     def _show(self, end: int) -> None:
         if end > self._shown:
@@ -94,10 +98,9 @@ class TerminalView:
             return
         answered = _ANSWER.search(self._turn) is not None and self._live_answers
         if answered:
-            sys.stdout.write("\n")
-            sys.stdout.flush()
+            self._out.write("\n")
+            self._out.flush()
         else:
-            self._answer_shown = ""
             self._show(len(self._turn))
             self._write("\n")
         self._turn, self._shown = "", 0
@@ -107,10 +110,9 @@ class TerminalView:
             self._write("\r" + " " * 60 + "\r")
         self._progress_since, self._progress_line = None, False
 
-    @staticmethod
-    def _write(text: str) -> None:
-        sys.stderr.write(text)
-        sys.stderr.flush()
+    def _write(self, text: str) -> None:
+        self._err.write(text)
+        self._err.flush()
 
 
 class QuietView(TerminalView):

@@ -40,6 +40,29 @@ class Limits(BaseModel):
     max_result_chars: int = Field(default=4000, ge=200)
 
 
+class Demonstration(BaseModel):
+    """A call in its setting, shown to the model: small models learn best from it.
+
+    Attributes
+    ----------
+    task
+        What a user asks.
+    params
+        The input of the call that serves it.
+    result
+        What the tool returns.
+    answer
+        The answer to the user.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str
+    params: dict[str, Any]
+    result: str
+    answer: str
+
+
 class ToolContract(BaseModel):
     """A tool's contract: name, version, parameters, errors, effect and limits.
 
@@ -53,6 +76,8 @@ class ToolContract(BaseModel):
         A JSON Schema (2020-12) of type ``object``; parameter order is the order of its properties.
     examples
         Inputs that are shown to the model, each valid under ``parameters``.
+    demonstration
+        A whole use of the tool, or None; one is then made up from the first example.
     result
         What the result text holds, for the model; may be empty.
     errors
@@ -66,6 +91,7 @@ class ToolContract(BaseModel):
     parameters: dict[str, Any]
     version: str = "1.0"
     examples: tuple[dict[str, Any], ...] = ()
+    demonstration: Demonstration | None = None
     result: str = ""
     errors: tuple[ErrorKind, ...] = ()
     effect: Effect = Effect.READ

@@ -17,6 +17,9 @@ from runner.protocol.grammar_files import grammar_text
 from runner.protocol.messages import message
 from runner.protocol.repair import read_json
 
+_WHITE = " \t\r\n"
+"""What is white space at the edges of a block; other blanks, such as U+2028, are text."""
+
 
 def parse_turn(
     text: str,
@@ -49,7 +52,7 @@ def parse_turn(
     ProtocolError
         It is neither. ``str(error)`` is the message for the model.
     """
-    if not text.strip():
+    if not text.strip(_WHITE):
         raise _error("empty")
     blocks = _Blocks()
     for block in _lark().parse(text).children:
@@ -111,7 +114,7 @@ def _lark() -> Lark:
 def _content(block: Tree[Any]) -> str:
     """Text of a block without its marker."""
     tokens = [str(token) for token in block.children if isinstance(token, Token)]
-    return "".join(tokens if block.data == "text" else tokens[1:]).strip()
+    return "".join(tokens if block.data == "text" else tokens[1:]).strip(_WHITE)
 
 
 def _answer(blocks: _Blocks, stop: StopReason) -> ModelTurn:

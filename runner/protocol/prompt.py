@@ -1,13 +1,14 @@
-"""What the model reads: the system prompt, observations, and messages about faulty turns."""
+"""What the model reads: the opening of a conversation, observations, and turns it wrote."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from runner.core.contract import ToolContract
-from runner.core.conversation import ModelTurn, ToolResult
+from runner.core.contract import Demonstration, ToolContract
+from runner.core.conversation import Message, ModelTurn, ToolCall, ToolResult
 from runner.protocol.messages import message, template
 
 _ORDINALS = (
@@ -15,18 +16,36 @@ _ORDINALS = (
 )  # fmt: skip
 
 
+def opening_messages(tools: Sequence[ToolContract]) -> list[Message]:
+    """The beginning of every conversation: the system prompt, then its examples played through.
+
+    Small models follow an exchange that they see far better than one that they are told about.
+    """
+    stories = _stories(tools)
+    messages = [Message("system", system_prompt(tools))]
+    for story in stories:
+        messages.append(Message("user", story.task))
+        messages.append(Message("assistant", story.actions))
+        messages.append(Message("user", observation_message(story.results)))
+        messages.append(Message("assistant", f"ANSWER: {story.answer}"))
+    if stories:
+        messages.append(Message("user", message("examples", "direct_task")))
+        messages.append(Message("assistant", f"ANSWER: {message('examples', 'direct_answer')}"))
+    return messages
+
+
 def system_prompt(tools: Sequence[ToolContract]) -> str:
-    """The four parts: role; tools with parameters and examples; output format; rules."""
+    """The four parts: role; tools with parameters; output format with three examples; rules."""
     shown = [
         {
             "name": tool.name,
-            "description": " ".join(tool.description.split()),
+            "description": _one_line(tool.description),
             "parameters": [
                 {
                     "name": name,
                     "kind": kind_of(schema),
                     "required": name in tool.required,
-                    "description": " ".join(str(schema.get("description", "")).split()),
+                    "description": _one_line(str(schema.get("description", ""))),
                 }
                 for name, schema in tool.properties.items()
             ],
@@ -34,16 +53,18 @@ def system_prompt(tools: Sequence[ToolContract]) -> str:
         }
         for tool in tools
     ]
-    examples = [call for i in (0, 1) for tool in tools for call in _examples_of(tool)[i : i + 1]]
-    return template("system.j2").render(tools=shown, examples=(examples + examples)[:2]).strip()
+    text = template("system.j2").render(
+        tools=shown,
+        stories=[story.actions for story in _stories(tools)],
+        direct=message("examples", "direct_answer"),
+    )
+    return text.strip()
 
 
 def observation_message(
     results: Sequence[ToolResult],
     remaining: Mapping[str, int | None] | None = None,
-    *,
     repeated: Collection[str] = (),
-    answer_now: bool = False,
 ) -> str:
     """The results of a turn, in call order, as the model reads them.
 
@@ -53,21 +74,13 @@ def observation_message(
         How many calls each tool has left, None for no bound.
     repeated
         Ids of calls that were made before, with the same result.
-    answer_now
-        Whether only an answer can come next.
     """
     left = remaining or {}
-
-    def remaining_of(result: ToolResult) -> str:
-        count = left.get(result.call.name)
-        return "" if count is None else f", {count} left"
-
     text = template("observation.j2").render(
         results=results,
         ordinal=ordinal,
-        remaining=remaining_of,
+        remaining=lambda result: left.get(result.call.name),
         repeated=repeated,
-        advice=message("loop", "answer_now" if answer_now else "go_on"),
     )
     return text.strip()
 
@@ -87,15 +100,8 @@ def call_json(name: str, params: Mapping[str, Any]) -> str:
 
 
 def example_call(tool: ToolContract) -> str:
-    """The JSON of an ACTION that uses the tool's first example."""
-    return _examples_of(tool)[0]
-
-
-def _examples_of(tool: ToolContract) -> list[str]:
-    inputs: Sequence[Mapping[str, Any]] = tool.examples
-    if not inputs:
-        inputs = [{name: _sample(tool.properties[name]) for name in tool.required}]
-    return [call_json(tool.name, example) for example in inputs]
+    """The JSON of an ACTION that shows how the tool is used."""
+    return call_json(tool.name, _demonstration(tool).params)
 
 
 def ordinal(number: int) -> str:
@@ -122,22 +128,75 @@ def kind_of(schema: Mapping[str, Any]) -> str:
     return " or ".join(kind)
 
 
+@dataclass(frozen=True)
+class _Story:
+    """An example task, played through."""
+
+    task: str
+    results: Sequence[ToolResult]
+    answer: str
+
+    @property
+    def actions(self) -> str:
+        return turn_text(ModelTurn(calls=tuple(result.call for result in self.results)))
+
+
+def _stories(tools: Sequence[ToolContract]) -> list[_Story]:
+    """One task with one call, then, where there are several tools, one with two calls.
+
+    The first two tools are used together, the single call is another's where there is one.
+    """
+    if not tools:
+        return []
+    stories = [_story([tools[2] if len(tools) > 2 else tools[0]])]
+    if len(tools) > 1:
+        stories.append(_story(tools[:2]))
+    return stories
+
+
+def _story(tools: Sequence[ToolContract]) -> _Story:
+    shown = [_demonstration(tool) for tool in tools]
+    results = [
+        ToolResult(ToolCall(f"c{number}", tool.name, example.params), example.result, 1)
+        for number, (tool, example) in enumerate(zip(tools, shown, strict=True), start=1)
+    ]
+    task = message("examples", "and").join(example.task for example in shown)
+    return _Story(task, results, " ".join(example.answer for example in shown))
+
+
+def _demonstration(tool: ToolContract) -> Demonstration:
+    """The contract's own, or one made up from its first example."""
+    if tool.demonstration is not None:
+        return tool.demonstration
+    params = tool.examples[0] if tool.examples else _sample_params(tool.parameters)
+    values = ", ".join(f"{name}: {value}" for name, value in params.items())
+    return Demonstration(
+        task=message("examples", "task", description=_one_line(tool.description), values=values),
+        params=params,
+        result=message("examples", "result"),
+        answer=message("examples", "answer"),
+    )
+
+
+def _sample_params(schema: Mapping[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties", {})
+    return {
+        name: _sample(properties[name]) for name in schema.get("required", ()) if name in properties
+    }
+
+
 _SAMPLES: dict[str, Callable[[Mapping[str, Any]], Any]] = {
     "string": lambda schema: "text",
     "integer": lambda schema: int(schema.get("minimum", 1)),
     "number": lambda schema: schema.get("minimum", 1.5),
     "boolean": lambda schema: True,
     "array": lambda schema: [_sample(schema.get("items", {}))],
-    "object": lambda schema: {
-        name: _sample(schema["properties"][name])
-        for name in schema.get("required", ())
-        if name in schema.get("properties", {})
-    },
+    "object": _sample_params,
 }
 
 
 def _sample(schema: Mapping[str, Any]) -> Any:
-    """A value that shows what the schema wants; used where a contract has no examples."""
+    """A value that shows what the schema wants."""
     for keyword in ("default", "const"):
         if keyword in schema:
             return schema[keyword]
@@ -150,3 +209,7 @@ def _sample(schema: Mapping[str, Any]) -> Any:
     kind = schema.get("type", "string")
     kind = kind if isinstance(kind, str) else kind[0]
     return _SAMPLES[kind](schema) if kind in _SAMPLES else None
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())

@@ -20,6 +20,8 @@ from platformdirs import user_state_path
 from runner.core.errors import ConfigError
 
 ENVIRONMENT = "RUNNER_RECORDS"
+# Some readers take these for the end of a line as well.
+_LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u2028\u2029"}
 
 
 def default_folder() -> Path:
@@ -74,14 +76,20 @@ class Transcript:
         self._seq += 1
         now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
         event = {"seq": self._seq, "time": now, "event": kind, **data}
-        line = json.dumps(event, ensure_ascii=False, default=str) + "\n"
+        text = json.dumps(event, ensure_ascii=False, default=str).translate(_LINE_ENDS)
+        line = f"{text}\n".encode("utf-8", "backslashreplace")
         try:
-            os.write(self._file, line.encode("utf-8", "backslashreplace"))
+            written = os.write(self._file, line)
         except OSError as error:
-            raise ConfigError(
-                f"cannot write to the transcript {self.path}: {error.strerror}",
-                hint="the run stops here, so that nothing happens without a record; make room",
-            ) from error
+            raise self._full(error.strerror) from error
+        if written < len(line):
+            raise self._full(f"only {written} of {len(line)} bytes were taken")
+
+    def _full(self, reason: str | None) -> ConfigError:
+        return ConfigError(
+            f"cannot write to the transcript {self.path}: {reason}",
+            hint="the run stops here, so that nothing happens without a record; make room",
+        )
 
     def close(self) -> None:
         if self._file is not None:

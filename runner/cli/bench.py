@@ -1,0 +1,113 @@
+"""``runner bench``: how well do models work here?"""
+
+from __future__ import annotations
+
+import json
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from runner.cli.options import ConfigOption, RecordsOption
+from runner.cli.output import ExitCode, JsonOption, note, print_json, print_table, show_error
+from runner.core.errors import ConfigError, RunnerError
+
+app = typer.Typer(help="How well do models work here?", no_args_is_help=True)
+
+_COLUMNS = {
+    "model": "model",
+    "solved": "solved",
+    "valid_turns": "valid turns",
+    "strict_turns": "no repair",
+    "repairs": "repairs",
+    "retries": "retries",
+    "turns": "turns",
+    "calls": "calls",
+    "seconds": "seconds",
+    "prompt_tokens_per_second": "prompt tok/s",
+    "written_tokens_per_second": "written tok/s",
+}
+
+
+class Suite(str, Enum):
+    """What is measured."""
+
+    TASKS = "tasks"
+
+
+@app.callback()
+def group() -> None:
+    """How well do models work here?"""
+
+
+@app.command()
+def run(
+    suite: Annotated[Suite, typer.Argument(help="'tasks': 20 small tasks with known outcomes.")],
+    model: Annotated[
+        list[str] | None,
+        typer.Option(help="May be repeated. Default: every model.", show_default=False),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of every run.")] = 1,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the JSON document here too.", show_default=False)
+    ] = None,
+    config: ConfigOption = None,
+    records: RecordsOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a suite with models of models.toml; print a table, or everything as JSON.
+
+    A model that cannot run is reported and left out; the exit code is then 3.
+    """
+    from runner.bench.run import Report, run_tasks
+    from runner.bench.tasks import tasks
+    from runner.models import load_catalog, load_model
+
+    catalog = load_catalog(config)
+    names = [catalog.name_of(name) for name in model] if model else list(catalog.models)
+    if out is not None and not out.absolute().parent.is_dir():
+        raise ConfigError(
+            f"--out: there is no folder {out.absolute().parent}", hint="make it first"
+        )
+    chosen = tasks()
+    reports: list[Report] = []
+    failed: list[dict[str, Any]] = []
+    for name in names:
+        note(f"{name}: {len(chosen)} tasks")
+        try:
+            with load_model(name, config=config) as loaded:
+                reports.append(
+                    run_tasks(loaded, chosen, seed=seed, records=records, done=_show_outcome)
+                )
+        except RunnerError as error:
+            show_error(error)
+            failed.append({"model": name, "error": str(error)})
+    document = {
+        "suite": suite.value,
+        "seed": seed,
+        "models": [report.to_json() for report in reports],
+        "failed": failed,
+    }
+    if out is not None:
+        out.write_text(json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n")
+        note(f"written to {out}")
+    if as_json:
+        print_json(document)
+    else:
+        print_table(tuple(_COLUMNS.values()), [_row(report.summary()) for report in reports])
+    if failed:
+        raise typer.Exit(ExitCode.MODEL)
+
+
+def _show_outcome(outcome: Any) -> None:
+    mark = "solved" if outcome.solved else "failed"
+    note(f"  {mark}  {outcome.task} ({outcome.turns} turns, {outcome.seconds:.1f} s)")
+
+
+def _row(summary: dict[str, Any]) -> list[str]:
+    shown = dict(summary)
+    shown["solved"] = f"{summary['solved']}/{summary['tasks']}"
+    for share in ("valid_turns", "strict_turns"):
+        shown[share] = f"{summary[share]:.1%}"
+    return [str(shown[key]) for key in _COLUMNS]

@@ -1,0 +1,273 @@
+"""The command line as a user calls it: in a process of its own, with a scripted model."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+CONFIG = """
+default = "script"
+[models.script]
+kind = "scripted"
+path = "turns.txt"
+[models.lost]
+path = "lost.gguf"
+[models.text]
+path = "text.gguf"
+"""
+SUM = 'ACTION: {"tool": "calculator", "params": {"expression": "6 * 7"}}'
+
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    """A folder with a models.toml whose default model says 6 * 7 = 42."""
+    (tmp_path / "models.toml").write_text(CONFIG)
+    (tmp_path / "text.gguf").write_text("not a model\n")
+    (tmp_path / "turns.txt").write_text(f"{SUM}\n---\nANSWER: It is 42.\n")
+    (tmp_path / "notes.txt").write_text("one\ntwo\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def runner(*arguments, stdin=""):
+    return subprocess.run(
+        [sys.executable, "-m", "runner", *arguments],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def json_of(done):
+    assert "Traceback" not in done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_answer_alone_is_on_stdout_and_the_steps_are_on_stderr(home):
+    done = runner("run", "What is 6 * 7?")
+    assert (done.returncode, done.stdout) == (0, "It is 42.\n")
+    assert "OBSERVATION [c1 calculator]: 42" in done.stderr
+    assert SUM in done.stderr
+    assert "transcript: " in done.stderr
+
+
+def test_quiet_shows_the_answer_only(home):
+    done = runner("run", "What is 6 * 7?", "--quiet")
+    assert (done.stdout, done.stderr) == ("It is 42.\n", "")
+
+
+def test_a_run_as_json_is_one_document(home):
+    data = json_of(runner("run", "What is 6 * 7?", "--json"))
+    assert (data["status"], data["answer"]) == ("answered", "It is 42.")
+    assert data["calls"][0] == {
+        "id": "c1",
+        "tool": "calculator",
+        "params": {"expression": "6 * 7"},
+        "result": "42",
+        "error": None,
+    }
+    assert Path(data["transcript"]).is_file()
+
+
+def test_the_task_can_come_from_stdin(home):
+    assert runner("run", "-", stdin="What is 6 * 7?").stdout == "It is 42.\n"
+
+
+def test_tools_work_in_the_workspace(home):
+    (home / "turns.txt").write_text(
+        'ACTION: {"tool": "read_file", "params": {"path": "notes.txt"}}\n---\nANSWER: two lines'
+    )
+    data = json_of(runner("run", "read", "--toolset", "files", "--json"))
+    assert "2 lines" in data["calls"][0]["result"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["run", "x", "--model", "scirpt"], 2, ["unknown model 'scirpt'", "'script'"]),
+        (["run", "x", "--tools", "calculater"], 2, ["'calculater'", "'calculator'"]),
+        (["run", "x", "--toolset", "fiels"], 2, ["'fiels'", "'files'"]),
+        (["run", "x", "--tools", "calculator", "--toolset", "files"], 2, ["both"]),
+        (["run", "x", "--model", "lost"], 3, ["lost.gguf", "found nothing"]),
+        (["run", "x", "--model", "text"], 3, ["text.gguf", "text file"]),
+        (["run", "x", "--max-calls", "calculator"], 2, ["TOOL=N"]),
+        (["run", "x", "--max-calls", "other=1"], 2, ["'other'"]),
+        (["run", "x", "--workspace", "nowhere"], 2, ["nowhere"]),
+        (["run", "x", "--config", "none.toml"], 2, ["none.toml"]),
+        (["run", "  "], 2, ["empty"]),
+        (["models", "show", "scirpt"], 2, ["'scirpt'"]),
+        (["models", "pull", "script"], 2, ["no 'source'"]),
+        (["tools", "show", "calc"], 2, ["'calc'"]),
+        (["record", "show", "nothing"], 2, ["nothing"]),
+        (["grammar", "show", "--tools", "none.json"], 2, ["none.json"]),
+    ],
+)
+def test_wrong_use_is_one_paragraph_with_the_right_exit_code(home, arguments, code, words):
+    done = runner(*arguments)
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+    lines = [line for line in done.stderr.strip().splitlines() if not line.startswith("transcript")]
+    assert len(lines) == 1
+    for word in words:
+        assert word in lines[0]
+
+
+def test_an_error_as_json_is_one_document_too(home):
+    done = runner("run", "x", "--model", "lost", "--json")
+    assert done.returncode == 3
+    assert json_of(done)["error"]["type"] == "ModelFileError"
+
+
+def test_a_run_without_an_answer_ends_with_exit_code_1(home):
+    (home / "turns.txt").write_text("\n---\n".join(["no marker"] * 3))
+    done = runner("run", "x")
+    assert done.returncode == 1
+    assert "could not finish" in done.stdout
+    assert "gave_up" in done.stderr
+
+
+def test_a_script_that_is_over_is_a_model_failure(home):
+    (home / "turns.txt").write_text(SUM)
+    done = runner("run", "x", "--json")
+    assert done.returncode == 3
+    data = json_of(done)
+    assert data["status"] == "failed"
+    assert data["error"]["type"] == "ModelError"
+
+
+def test_parse_prints_the_turn_and_what_was_repaired(home):
+    done = runner("parse", stdin="ACTION: {'tool': 'calculator', 'params': {'expression': '1'}}")
+    assert done.returncode == 0
+    assert done.stdout == 'ACTION: {"tool": "calculator", "params": {"expression": "1"}}\n'
+    assert "repaired" in done.stderr
+
+
+def test_parse_as_json_takes_tools_from_a_file(home):
+    tool = {
+        "name": "sum",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    }
+    (home / "tools.json").write_text(json.dumps([{"type": "function", "function": tool}]))
+    text = 'THOUGHT: hm\nACTION: {"tool": "sum", "params": {"a": "4"}}'
+    data = json_of(runner("parse", "--tools", "tools.json", "--json", stdin=text))
+    assert data["thought"] == "hm"
+    assert data["calls"] == [{"id": "c1", "name": "sum", "input": {"a": 4}}]
+    assert data["receipts"][0]["stage"] == "contract"
+
+
+@pytest.mark.parametrize(
+    ("text", "stop", "kind"), [("hello", "end", "no_marker"), (SUM, "length", "truncated")]
+)
+def test_parse_ends_with_exit_code_1_where_a_turn_cannot_be_used(home, text, stop, kind):
+    done = runner("parse", "--stop", stop, "--json", stdin=text)
+    assert done.returncode == 1
+    assert json_of(done)["error"]["kind"] == kind
+
+
+def test_grammar_show_prints_gbnf(home):
+    done = runner("grammar", "show", "--tools", "calculator", "--max-calls", "2")
+    assert done.returncode == 0
+    assert done.stdout.startswith("root ::= ")
+    assert '\\"calculator\\"' in done.stdout
+    assert json_of(runner("grammar", "show", "--json"))["grammar"].startswith("root ::= ")
+
+
+def test_lists_and_shows_as_json(home):
+    models = json_of(runner("models", "list", "--json"))
+    assert models["default"] == "script"
+    assert models["models"]["lost"]["present"] is False
+    assert json_of(runner("models", "show", "--json"))["name"] == "script"
+    assert {tool["name"] for tool in json_of(runner("tools", "list", "--json"))["tools"]} >= {
+        "calculator",
+        "write_file",
+    }
+    assert json_of(runner("tools", "show", "write_file", "--json"))["effect"] == "write"
+
+
+def test_lists_and_shows_as_text(home):
+    assert "lost.gguf" in runner("models", "list").stdout
+    assert "kind: scripted" in runner("models", "show").stdout
+    assert "search_files" in runner("tools", "list").stdout
+    assert "effect: write" in runner("tools", "show", "write_file").stdout
+
+
+def test_records_are_listed_and_shown(home):
+    runner("run", "What is 6 * 7?")
+    (listed,) = json_of(runner("record", "list", "--json"))["runs"]
+    assert (listed["task"], listed["status"], listed["calls"]) == ("What is 6 * 7?", "answered", 1)
+    assert "answered" in runner("record", "list").stdout
+    shown = runner("record", "show", "last")
+    assert "OBSERVATION [c1 calculator]: 42" in shown.stdout
+    assert "answered: It is 42." in shown.stdout
+    events = json_of(runner("record", "show", "last", "--json"))["events"]
+    assert events[0]["event"] == "run.start"
+
+
+def test_doctor_names_what_is_missing(home):
+    done = runner("doctor", "--model", "lost", "--no-test", "--json")
+    assert done.returncode == 3
+    findings = {f["check"]: f for f in json_of(done)["findings"]}
+    assert findings["model lost"]["state"] == "fail"
+    assert findings["python"]["state"] == "ok"
+
+
+def test_every_command_has_help_and_json(home):
+    commands = [
+        ["run"], ["parse"], ["doctor"], ["models", "list"], ["models", "show"], ["models", "pull"],
+        ["tools", "list"], ["tools", "show"], ["grammar", "show"], ["record", "list"],
+        ["record", "show"], ["bench", "run"],
+    ]  # fmt: skip
+    for command in commands:
+        done = runner(*command, "--help")
+        assert done.returncode == 0
+        assert "--json" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_closes_its_transcript_and_ends_with_130(home, number):
+    (home / "slow.py").write_text(
+        "import sys, time\n"
+        "from runner.models.scripted import ScriptedModel\n"
+        "def slow(*args, **kwargs):\n"
+        "    print('working', file=sys.stderr, flush=True)\n"
+        "    time.sleep(30)\n"
+        "ScriptedModel.generate = slow\n"
+        "from runner.cli import main\n"
+        "main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "slow.py", "run", "x"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    for line in process.stderr:
+        if "working" in line:
+            break
+    process.send_signal(number)
+    started = time.monotonic()
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert time.monotonic() - started < 10
+    (transcript,) = Path(os.environ["RUNNER_RECORDS"]).glob("*/*.jsonl")
+    last = json.loads(transcript.read_text().splitlines()[-1])
+    assert (last["event"], last["status"]) == ("run.end", "interrupted")
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys\nsys.argv = ['runner', '--help']\nfrom runner.cli import main\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "heavy = {'lark', 'jinja2', 'jsonschema', 'json_repair', 'numpy', 'llama_cpp', 'psutil'}\n"
+        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == "[]"

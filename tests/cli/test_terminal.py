@@ -1,0 +1,56 @@
+import io
+
+import pytest
+
+from runner.cli.terminal import TerminalView
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def screens():
+    return Terminal(), Terminal()
+
+
+def write(view, text, size=3):
+    for start in range(0, len(text), size):
+        view.text(text[start : start + size])
+    view.event("model.reply", {})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+def test_an_answer_is_written_once_while_it_comes(screens, size):
+    out, err = screens
+    view = TerminalView(*screens)
+    write(view, "THOUGHT: easy\nANSWER: It is 42.\nReally.", size)
+    view.finish("It is 42.\nReally.")
+    assert out.getvalue() == "It is 42.\nReally.\n"
+    assert err.getvalue() == "THOUGHT: easy\n"
+
+
+def test_an_answer_that_was_refused_is_followed_by_the_right_one(screens):
+    out, _ = screens
+    view = TerminalView(*screens)
+    write(view, "ANSWER: wrong")
+    write(view, "ANSWER: right")
+    view.finish("right")
+    assert out.getvalue().endswith("right\n")
+    assert out.getvalue().count("right") == 1
+
+
+def test_actions_go_to_stderr(screens):
+    out, err = screens
+    write(TerminalView(*screens), 'ACTION: {"tool": "add"}')
+    assert (out.getvalue(), err.getvalue()) == ("", 'ACTION: {"tool": "add"}\n')
+
+
+def test_long_results_are_shortened_on_the_screen(screens):
+    view = TerminalView(*screens)
+    data = {"id": "c1", "tool": "t", "error": None, "result": "line\n" * 500}
+    view.event("call.end", data)
+    text = screens[1].getvalue()
+    assert text.count("line") < 20
+    assert "2,500 characters in all" in text
