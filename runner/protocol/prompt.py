@@ -23,14 +23,14 @@ def opening_messages(tools: Sequence[ToolContract]) -> list[Message]:
     """
     stories = _stories(tools)
     messages = [Message("system", system_prompt(tools))]
+    if stories:
+        messages.append(Message("user", message("examples", "direct_task")))
+        messages.append(Message("assistant", f"ANSWER: {message('examples', 'direct_answer')}"))
     for story in stories:
         messages.append(Message("user", story.task))
         messages.append(Message("assistant", story.actions))
         messages.append(Message("user", observation_message(story.results)))
         messages.append(Message("assistant", f"ANSWER: {story.answer}"))
-    if stories:
-        messages.append(Message("user", message("examples", "direct_task")))
-        messages.append(Message("assistant", f"ANSWER: {message('examples', 'direct_answer')}"))
     return messages
 
 

@@ -1,5 +1,5 @@
 import pytest
-from conftest import ADD, SimpleTool
+from simple_tools import ADD, SimpleTool
 
 from runner.agent.calls import CallRunner, clip
 from runner.agent.limits import CallLimits

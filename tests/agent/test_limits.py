@@ -1,5 +1,5 @@
 import pytest
-from conftest import ADD, SEARCH
+from simple_tools import ADD, SEARCH
 
 from runner.agent.limits import CallLimits, TurnLimit
 from runner.core.contract import Limits

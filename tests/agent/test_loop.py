@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from conftest import ADD
+from simple_tools import ADD
 
 from runner import Agent, ScriptedModel
 from runner.core.contract import Limits

@@ -2,9 +2,9 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import ADD, SEARCH
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from simple_tools import ADD, SEARCH
 
 from runner import ToolContract
 from runner.protocol import ProtocolError, parse_turn

@@ -1,5 +1,5 @@
 import pytest
-from conftest import ADD, SEARCH
+from simple_tools import ADD, SEARCH
 
 from runner import ToolContract
 from runner.core.contract import Demonstration
