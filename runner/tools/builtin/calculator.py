@@ -23,7 +23,9 @@ from runner.tools.function import tool
     errors=(ErrorKind.INVALID_INPUT, ErrorKind.TOO_LARGE),
 )
 def calculator(
-    expression: Annotated[str, Field(description="numbers, + - * / // % **, sqrt(), round() ...")],
+    expression: Annotated[
+        str, Field(description="numbers, + - * / // % **, sqrt(), round() ...", max_length=300)
+    ],
 ) -> str:
     """Calculate an arithmetic expression."""
     return calculate(expression)

@@ -31,7 +31,8 @@ class Clock:
     def get_time(
         self,
         timezone: Annotated[
-            str | None, Field(description="such as UTC or Europe/Paris; default is local")
+            str | None,
+            Field(description="such as UTC or Europe/Paris; default is local", max_length=60),
         ] = None,
     ) -> str:
         """Get the current date, time and weekday."""

@@ -16,6 +16,7 @@ from runner.core.errors import ConfigError, ErrorKind, ToolError
 from runner.tools.builtin.text import one_line
 
 MAX_PATH = 4000
+PATH_CHARS = 200  # what a model may write: enough for real paths, and it cannot ramble on
 MAX_DEPTH = 40
 _MOST_SIBLINGS = 2000
 _LONGEST_NAME = 1000

@@ -12,7 +12,7 @@ from pydantic import Field
 from runner.core.contract import Demonstration, Effect
 from runner.core.errors import ErrorKind, ToolError
 from runner.tools.builtin.text import count
-from runner.tools.builtin.workspace import Workspace, os_errors
+from runner.tools.builtin.workspace import PATH_CHARS, Workspace, os_errors
 from runner.tools.function import FunctionTool, tool
 
 MAX_BYTES = 100_000
@@ -41,7 +41,7 @@ def write_file_tool(workspace: Workspace) -> FunctionTool:
         ),
     )
     def write_file(
-        path: str,
+        path: Annotated[str, Field(max_length=PATH_CHARS)],
         content: str,
         overwrite: Annotated[bool, Field(description="replace an existing file")] = False,
     ) -> str:

