@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from runner.core.conversation import Message
-from runner.protocol import parse_turn, tool_grammar
+from runner.protocol import ProtocolError, parse_turn, tool_grammar
 from runner.protocol.prompt import opening_messages
 from runner.tools.builtin import builtin_names, builtin_tools
 
@@ -47,16 +47,25 @@ def test_every_action_turn_under_the_grammar_parses_strictly(
         grammar = "\n".join(["root ::= actions", *grammar.splitlines()[1:]])
     opening = opening_messages(contracts)
     assert len(TASKS) == 50
-    actions = repaired = 0
+    actions = repaired = cut = 0
     for task in TASKS:
         generation = each_model.generate(
             [*opening, Message("user", task)], grammar=grammar, max_tokens=500, seed=1
         )
+        if generation.stop in ("length", "degenerate") and "ACTION: " in generation.text:
+            with pytest.raises(ProtocolError):
+                parse_turn(generation.text, contracts, generation.stop)
+            cut += 1
+            continue
         turn = parse_turn(generation.text, contracts, generation.stop)
         if turn.calls:
             actions += 1
             repaired += bool(turn.receipts)
     with capsys.disabled():
-        sys.stdout.write(f" {each_model.name}: {actions} ACTION turns of 50, {repaired} repaired ")
+        sys.stdout.write(
+            f" {each_model.name}: {actions} ACTION turns of 50, {repaired} repaired, "
+            f"{cut} cut off and refused "
+        )
     assert repaired == 0
-    assert actions == 50 or not forced
+    assert cut <= 5
+    assert actions + cut == 50 or not forced

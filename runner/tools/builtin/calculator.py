@@ -9,6 +9,7 @@ from pydantic import Field
 from runner.core.contract import Demonstration
 from runner.core.errors import ErrorKind
 from runner.tools.builtin.arithmetic import calculate
+from runner.tools.builtin.text import longest
 from runner.tools.function import tool
 
 
@@ -24,7 +25,11 @@ from runner.tools.function import tool
 )
 def calculator(
     expression: Annotated[
-        str, Field(description="numbers, + - * / // % **, sqrt(), round() ...", max_length=300)
+        str,
+        Field(
+            description="numbers, + - * / // % **, sqrt(), round() ...",
+            json_schema_extra=longest(300),
+        ),
     ],
 ) -> str:
     """Calculate an arithmetic expression."""

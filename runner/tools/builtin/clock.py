@@ -13,6 +13,7 @@ from pydantic import Field
 
 from runner.core.contract import Demonstration
 from runner.core.errors import ErrorKind, ToolError
+from runner.tools.builtin.text import longest
 from runner.tools.function import FunctionTool, tool
 
 
@@ -32,7 +33,10 @@ class Clock:
         self,
         timezone: Annotated[
             str | None,
-            Field(description="such as UTC or Europe/Paris; default is local", max_length=60),
+            Field(
+                description="such as UTC or Europe/Paris; default is local",
+                json_schema_extra=longest(60),
+            ),
         ] = None,
     ) -> str:
         """Get the current date, time and weekday."""

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from runner.core.contract import Demonstration
 from runner.core.errors import ErrorKind, ToolError
-from runner.tools.builtin.text import count, safe
+from runner.tools.builtin.text import count, longest, safe
 from runner.tools.builtin.workspace import PATH_CHARS, Workspace
 from runner.tools.function import FunctionTool, tool
 
@@ -39,7 +39,9 @@ def list_files_tool(workspace: Workspace) -> FunctionTool:
         errors=(ErrorKind.INVALID_INPUT, ErrorKind.NOT_FOUND, ErrorKind.DENIED),
     )
     def list_files(
-        path: Annotated[str, Field(description="folder", max_length=PATH_CHARS)] = ".",
+        path: Annotated[
+            str, Field(description="folder", json_schema_extra=longest(PATH_CHARS))
+        ] = ".",
         recursive: Annotated[bool, Field(description="also folders inside")] = False,
     ) -> str:
         """List the files in a folder with their sizes."""
@@ -112,7 +114,7 @@ def read_file_tool(workspace: Workspace) -> FunctionTool:
         ),
     )
     def read_file(
-        path: Annotated[str, Field(max_length=PATH_CHARS)],
+        path: Annotated[str, Field(json_schema_extra=longest(PATH_CHARS))],
         start_line: Annotated[int, Field(ge=1)] = 1,
         max_lines: Annotated[int, Field(ge=1)] = 200,
     ) -> str:

@@ -14,7 +14,7 @@ from pydantic import Field
 
 from runner.core.contract import Demonstration
 from runner.core.errors import ErrorKind, ToolError
-from runner.tools.builtin.text import count, one_line, safe
+from runner.tools.builtin.text import count, longest, one_line, safe
 from runner.tools.builtin.workspace import PATH_CHARS, Workspace
 from runner.tools.function import FunctionTool, tool
 
@@ -43,10 +43,12 @@ def search_files_tool(workspace: Workspace) -> FunctionTool:
         errors=(ErrorKind.INVALID_INPUT, ErrorKind.NOT_FOUND, ErrorKind.DENIED),
     )
     def search_files(
-        query: Annotated[str, Field(description="text to find", max_length=200)],
-        path: Annotated[str, Field(description="folder or file", max_length=PATH_CHARS)] = ".",
+        query: Annotated[str, Field(description="text to find", json_schema_extra=longest(200))],
+        path: Annotated[
+            str, Field(description="folder or file", json_schema_extra=longest(PATH_CHARS))
+        ] = ".",
         pattern: Annotated[
-            str, Field(description="file names, such as *.txt", max_length=60)
+            str, Field(description="file names, such as *.txt", json_schema_extra=longest(60))
         ] = "*",
     ) -> str:
         """Find the lines in files that contain a text."""

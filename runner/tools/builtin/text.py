@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from pydantic import JsonValue
+
 # C0 and C1 controls but newline and tab, the line separators, and halves of surrogate pairs.
 _UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -32,3 +34,8 @@ def _escape(match: re.Match[str]) -> str:
     if 0xDC80 <= code <= 0xDCFF:  # how Python keeps a byte of a name that is not UTF-8
         code -= 0xDC00
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def longest(characters: int) -> dict[str, JsonValue]:
+    """Schema of a text's greatest length: with it, a grammar closes a text that rambles on."""
+    return {"maxLength": characters}

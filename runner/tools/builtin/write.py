@@ -11,7 +11,7 @@ from pydantic import Field
 
 from runner.core.contract import Demonstration, Effect
 from runner.core.errors import ErrorKind, ToolError
-from runner.tools.builtin.text import count
+from runner.tools.builtin.text import count, longest
 from runner.tools.builtin.workspace import PATH_CHARS, Workspace, os_errors
 from runner.tools.function import FunctionTool, tool
 
@@ -41,7 +41,7 @@ def write_file_tool(workspace: Workspace) -> FunctionTool:
         ),
     )
     def write_file(
-        path: Annotated[str, Field(max_length=PATH_CHARS)],
+        path: Annotated[str, Field(json_schema_extra=longest(PATH_CHARS))],
         content: str,
         overwrite: Annotated[bool, Field(description="replace an existing file")] = False,
     ) -> str:

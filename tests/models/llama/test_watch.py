@@ -37,7 +37,7 @@ def test_what_is_shown_is_the_text_and_never_holds_a_stop_string(pieces):
 
 
 def test_text_that_only_repeats_itself_is_noticed():
-    assert feed(["the same words again and again. "] * 6)[0].stop == "degenerate"
+    assert feed(["the same words again and again. "] * 12)[0].stop == "degenerate"
     assert feed([" "] * 40)[0].stop == "degenerate"
     watch = TextWatch()
     for _ in range(32):
