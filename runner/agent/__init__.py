@@ -1,6 +1,6 @@
 """What happens between a task and its answer."""
 
-from runner.agent.loop import Agent
+from runner.agent.agent import Agent
 from runner.agent.result import RunResult
 
 __all__ = ["Agent", "RunResult"]
