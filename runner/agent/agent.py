@@ -67,6 +67,12 @@ class Agent:
         self.seed = seed
         self.recorder = recorder
         self.view = view
+        for limit, least in (("max_turns", 1), ("max_tokens", 1), ("retries", 0)):
+            if getattr(self, limit) < least:
+                raise ConfigError(
+                    f"{limit} must be at least {least}, found {getattr(self, limit)}",
+                    hint="leave it out for the default",
+                )
         names = [contract.name for contract in self.contracts]
         for name in [*self.max_calls, *names]:
             if names.count(name) != 1:
@@ -79,8 +85,13 @@ class Agent:
     def run(self, task: str) -> RunResult:
         """Work on ``task`` until it is answered or a limit is reached.
 
-        Never raises for what a model, a tool or the user's Ctrl-C does: the result says how it
-        ended.
+        What a tool does, what the model's own errors (`ModelError`) are, and the user's Ctrl-C
+        are in the result, which says how the run ended.
+
+        Raises
+        ------
+        ConfigError
+            The transcript cannot be written.
         """
         recorder = self.recorder or Transcript.create()
         try:

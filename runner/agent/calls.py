@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from runner.agent.limits import CallLimits
@@ -23,26 +25,26 @@ class CallRunner:
         self._limits = limits
         self._emit = emit
 
-    def run(self, calls: Sequence[ToolCall]) -> list[ToolResult]:
-        """Results in call order."""
-        return [self._run(call) for call in calls]
+    def run(self, calls: Sequence[ToolCall]) -> Iterator[ToolResult]:
+        """Results in call order, each as soon as it is there."""
+        return map(self._run, calls)
 
     def _run(self, call: ToolCall) -> ToolResult:
         tool = self._tools[call.name]
-        self._emit("call.start", {"id": call.id, "tool": call.name, "params": call.input})
+        self._emit("call.start", {"id": call.id, "name": call.name, "input": call.input})
         started = time.perf_counter()
         number = self._limits.used[call.name] + 1
         error: ErrorKind | None = None
         try:
             number = self._limits.take(call.name)
-            text = tool(call.input)
+            text = _text(tool(copy.deepcopy(call.input)))
         except ToolError as problem:
             text, error = f"{problem}{f' ({problem.hint})' if problem.hint else ''}", problem.kind
-        except Exception as problem:  # noqa: BLE001 -- foreign code must not end the run
-            text, error = f"{type(problem).__name__}: {problem}", ErrorKind.FAILED
+        except (Exception, SystemExit) as problem:  # noqa: BLE001 -- foreign code must not end the run
+            text, error = traceback.format_exception_only(problem)[-1].strip(), ErrorKind.FAILED
         text = clip(_encodable(text), tool.contract.limits.max_result_chars)
         seconds = round(time.perf_counter() - started, 4)
-        data = {"id": call.id, "tool": call.name, "result": text, "error": error}
+        data = {"id": call.id, "name": call.name, "result": text, "error": error}
         self._emit("call.end", {**data, "number": number, "seconds": seconds})
         return ToolResult(call, text, number, error)
 
@@ -54,6 +56,12 @@ def clip(text: str, most: int) -> str:
     head, tail = most * 2 // 3, most // 3
     note = message("loop", "clipped", count=f"{len(text) - head - tail:,}")
     return f"{text[:head]}\n{note}\n{text[-tail:]}"
+
+
+def _text(result: Any) -> str:
+    if not isinstance(result, str):
+        raise ToolError(f"the tool returned {type(result).__name__} instead of text")
+    return result
 
 
 def _encodable(text: str) -> str:

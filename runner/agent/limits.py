@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from runner.core.contract import ToolContract
-from runner.core.errors import ErrorKind, ToolError
+from runner.core.conversation import ModelTurn
+from runner.core.errors import ErrorKind, ProtocolError, ToolError
 from runner.protocol.messages import message
 
 
@@ -23,10 +24,17 @@ class TurnLimit:
 
     def take(self) -> bool:
         """Begin a turn; False when none is left."""
-        if not self.remaining:
+        if self.remaining <= 0:
             return False
         self.used += 1
         return True
+
+
+def check_number_of_calls(turn: ModelTurn, most: int) -> None:
+    """Raise `ProtocolError` where a turn has more than ``most`` calls."""
+    if len(turn.calls) > most:
+        text = message("errors", "too_many", found=len(turn.calls), most=most)
+        raise ProtocolError(text, kind="too_many")
 
 
 class CallLimits:

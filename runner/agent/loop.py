@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from runner import __version__
 from runner.agent.calls import CallRunner
-from runner.agent.limits import CallLimits, TurnLimit
+from runner.agent.limits import CallLimits, TurnLimit, check_number_of_calls
 from runner.agent.result import RunResult, Status
 from runner.core.contract import ToolContract
-from runner.core.conversation import Message, ModelTurn, ToolResult, Usage
+from runner.core.conversation import Message, ModelTurn, ToolCall, ToolResult, Usage
 from runner.core.errors import ContextOverflowError, ProtocolError, RunnerError
 from runner.core.ports import Recorder
 from runner.protocol import parse_turn, tool_grammar
@@ -71,7 +71,7 @@ class Run:
             self.emit("model.ready", agent.model.describe())
             return self._turns()
         except KeyboardInterrupt:
-            return self._end("interrupted", reason="interrupted by the user")
+            return self._end("interrupted", reason="interrupted")
         except _GaveUpError:
             return self._end("gave_up", self._fallback(), reason="no usable turn was written")
         except ContextOverflowError as error:
@@ -80,15 +80,22 @@ class Run:
             return self._end("failed", reason=str(error), error=error)
         except RunnerError as error:
             return self._end("failed", reason=str(error), error=error)
+        except Exception as error:
+            # A fault of a model or view that is not ours: the transcript still gets its end.
+            self._end("failed", reason=f"{type(error).__name__}: {error}")
+            raise
 
     def _turns(self) -> RunResult:
         while self.turn_limit.take():
             turn = self._turn(self._callable_tools())
             self.turns.append(turn)
             if turn.answer is not None:
-                return self._end("answered", turn.answer)
-            self._observe(self.calls.run(turn.calls))
-        return self._end("limit", reason=f"no answer within {self.turn_limit.most} turns")
+                cut = [receipt.what for receipt in turn.receipts if receipt.stage == "cut"]
+                return self._end("answered", turn.answer, reason="; ".join(cut))
+            if self.answer_now:
+                break  # calls again, from a model that follows no grammar
+            self._observe(turn.calls)
+        return self._end("limit", reason=f"no answer within {self.turn_limit.used} turns")
 
     def _callable_tools(self) -> list[ToolContract]:
         """What may be called now: nothing where only an answer is left."""
@@ -122,6 +129,7 @@ class Run:
                     generation.stop,
                     first_call=len(self.results) + 1,
                 )
+                check_number_of_calls(turn, agent.max_calls_per_turn)
             except ProtocolError as error:
                 self._reject(error, generation.text, number, attempt)
             else:
@@ -147,15 +155,19 @@ class Run:
             self.messages.append(Message("assistant", text))
         self.messages.append(Message("user", message("loop", "retry", problem=problem)))
 
-    def _observe(self, results: Sequence[ToolResult]) -> None:
-        """Give the results to the model, and see what it may still do.
+    def _observe(self, calls: Sequence[ToolCall]) -> None:
+        """Run calls, give their results to the model, and see what it may still do.
 
         The last turn leaves only an answer, and so does a turn that brought nothing new: a small
         model that repeats itself once would do so to the end.
         """
         before = {_what_happened(result) for result in self.results}
+        results = []
+        for result in self.calls.run(calls):
+            # At once, so that a call is in the result of the run even if the next is interrupted.
+            self.results.append(result)
+            results.append(result)
         repeated = [result.call.id for result in results if _what_happened(result) in before]
-        self.results += results
         self.answer_now = self.turn_limit.remaining == 1 or len(repeated) == len(results)
         names = {result.call.name for result in results}
         left = {name: self.call_limits.remaining(name) for name in names}

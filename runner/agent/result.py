@@ -33,7 +33,7 @@ class RunResult:
     seed
         Seed of the run; the same seed, model and task give the same run.
     reason
-        Why it did not end with an answer; empty where it did.
+        Why it did not end with a whole answer; empty where it did.
     retries
         Turns that had to be written again.
     """
@@ -59,8 +59,8 @@ class RunResult:
             "calls": [
                 {
                     "id": result.call.id,
-                    "tool": result.call.name,
-                    "params": result.call.input,
+                    "name": result.call.name,
+                    "input": result.call.input,
                     "result": result.text,
                     "error": result.error,
                 }

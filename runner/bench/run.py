@@ -124,7 +124,7 @@ def _run(model: Model, task: Task, folder: Path, seed: int, records: Path | None
         turns=len(result.turns),
         calls=len(result.calls),
         retries=result.retries,
-        repairs=sum(bool(turn.receipts) for turn in result.turns),
+        repairs=sum(any(r.stage != "cut" for r in turn.receipts) for turn in result.turns),
         seconds=round(seconds, 3),
         usage=result.usage,
         transcript=result.transcript,

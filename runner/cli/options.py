@@ -88,7 +88,7 @@ def contracts_from_file(file: Path) -> list[ToolContract]:
 
     try:
         data = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise ConfigError(
             f"cannot read tools from {file}: {error}", hint="expected a JSON list of tools"
         ) from error

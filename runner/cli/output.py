@@ -53,7 +53,8 @@ def error_json(error: RunnerError) -> dict[str, Any]:
 
 def fail(error: RunnerError) -> ExitCode:
     """Print an error as one paragraph on stderr (and as JSON where asked for)."""
-    if "--json" in sys.argv:
+    options = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else sys.argv
+    if "--json" in options:
         print_json({"error": error_json(error)})
     show_error(error)
     return exit_code(error)
@@ -62,7 +63,8 @@ def fail(error: RunnerError) -> ExitCode:
 def show_error(error: RunnerError) -> None:
     """One paragraph on stderr: what is wrong, then what to do."""
     text = f"error: {error}"
-    note(f"{text}{'' if text.endswith('.') else '.'} {_sentence(error.hint)}".strip())
+    hint = f" Hint: {error.hint}" if error.hint else ""
+    note(f"{text}{'' if text.endswith('.') else '.'}{hint}")
     if isinstance(error, WorkerError) and error.log:
         note("last lines of the engine's log:")
         for line in error.log[-5:]:
@@ -90,9 +92,3 @@ def print_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*row)
     console.print(table)
-
-
-def _sentence(text: str) -> str:
-    if not text:
-        return ""
-    return text[0].upper() + text[1:] + ("" if text[-1] in ".?!" else ".")

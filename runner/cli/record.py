@@ -9,6 +9,7 @@ import typer
 
 from runner.cli.options import RecordsOption
 from runner.cli.output import JsonOption, note, print_json, print_table
+from runner.core.errors import ConfigError
 
 app = typer.Typer(help="The transcripts of past runs.", no_args_is_help=True)
 
@@ -59,7 +60,10 @@ def show(
         print_json({"path": path, "events": events})
         return
     for event in events:
-        text = _as_text(event)
+        try:
+            text = _as_text(event)
+        except (KeyError, TypeError) as error:
+            text = f"({event['event']} without {error})"
         if text:
             typer.echo(text)
     note(f"transcript: {path}")
@@ -70,11 +74,16 @@ def show(
 def _summary(path: Path) -> dict[str, Any]:
     from runner.record import read_events
 
-    events = list(read_events(path))
+    try:
+        events = list(read_events(path))
+    except ConfigError:
+        return {"path": str(path), "status": "damaged"} | dict.fromkeys(
+            ("started", "task", "model", "turns", "calls")
+        )
     by_kind = {event["event"]: event for event in events}
     return {
         "path": str(path),
-        "started": events[0]["time"] if events else None,
+        "started": events[0].get("time") if events else None,
         "task": by_kind.get("run.start", {}).get("task"),
         "model": by_kind.get("model.ready", {}).get("name"),
         "status": by_kind.get("run.end", {}).get("status"),
@@ -86,9 +95,9 @@ def _summary(path: Path) -> dict[str, Any]:
 def _as_text(event: dict[str, Any]) -> str:
     kind = event["event"]
     if kind == "run.start":
-        return f"{event['time']}  task: {event['task']}"
+        return f"{event['time']}  seed {event['seed']}  task: {event['task']}"
     if kind == "model.ready":
-        return f"model: {event['name']}  seed and settings: see --json"
+        return f"model: {event['name']}"
     if kind == "model.reply":
         usage = event["usage"]
         return (
@@ -102,7 +111,7 @@ def _as_text(event: dict[str, Any]) -> str:
         return "\n".join(f"repaired: {r['what']} {r['where']}" for r in event["receipts"])
     if kind == "call.end":
         error = f"ERROR ({event['error']}): " if event["error"] else ""
-        return f"OBSERVATION [{event['id']} {event['tool']}]: {error}{event['result']}"
+        return f"OBSERVATION [{event['id']} {event['name']}]: {error}{event['result']}"
     if kind == "run.end":
         reason = f" ({event['reason']})" if event["reason"] else ""
         return f"\n{event['time']}  {event['status']}{reason}: {event['answer'] or '-'}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
 from pathlib import Path
@@ -42,7 +43,9 @@ def run(
     workspace: Annotated[
         Path, typer.Option(help="Folder that file tools are confined to.")
     ] = Path(),
-    max_turns: Annotated[int, typer.Option(min=1, help="Turns until the run ends.")] = 10,
+    max_turns: Annotated[
+        int, typer.Option(min=1, help="Turns until the run ends; the last can only answer.")
+    ] = 10,
     max_calls: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,6 +111,9 @@ def run(
         print_json(document)
     else:
         view.finish(result.answer)
+    failed = sum(call.error is not None for call in result.calls)
+    if failed and not quiet:
+        note(f"{failed} of {len(result.calls)} calls failed; the answer may rest on that")
     if result.error is not None:
         show_error(result.error)
     elif result.reason:
@@ -128,7 +134,7 @@ def _call_limits(texts: list[str]) -> dict[str, int]:
     limits = {}
     for text in texts:
         name, _, number = text.rpartition("=")
-        if not name or not number.isdigit():
+        if not name or not re.fullmatch("[0-9]{1,9}", number):
             raise ConfigError(
                 f"--max-calls {text!r}: expected TOOL=N",
                 hint="for example --max-calls calculator=3",

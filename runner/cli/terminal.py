@@ -74,10 +74,13 @@ class TerminalView:
             self._write(f"   refused, asked again: {data['message']}\n")
         elif kind == "turn.parsed":
             for receipt in data["receipts"]:
-                self._write(f"   repaired: {receipt['what']} {receipt['where']}".rstrip() + "\n")
+                if receipt["stage"] != "cut":
+                    self._write(
+                        f"   repaired: {receipt['what']} {receipt['where']}".rstrip() + "\n"
+                    )
         elif kind == "call.end":
             text = ("ERROR: " if data["error"] else "") + _short(data["result"])
-            self._write(f"OBSERVATION [{data['id']} {data['tool']}]: {text}\n")
+            self._write(f"OBSERVATION [{data['id']} {data['name']}]: {text}\n")
 
     def finish(self, answer: str | None) -> None:
         """Print the answer on stdout, unless it stands there already."""

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from runner.core.errors import ConfigError, ErrorKind
+from runner.core.schema import check_schema
 
 _NAME = re.compile(r"[^\s\"'`\\{}\[\]:,]{1,128}")
 
@@ -129,7 +130,9 @@ class ToolContract(BaseModel):
                 f"'required' names {missing[0]!r}, which is not in 'properties'",
                 hint="add the property, or take the name out of 'required'",
             )
-        return {**schema, "type": "object", "properties": dict(properties)}
+        schema = {**schema, "type": "object", "properties": dict(properties)}
+        check_schema(schema)
+        return schema
 
     @classmethod
     def from_schema(

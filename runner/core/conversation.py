@@ -43,7 +43,8 @@ class Receipt:
     """One thing that reading a turn had to change.
 
     ``stage`` is the step of the reader (``turn``, ``json-repair``, ``contract``), ``what`` says
-    what it did and ``where`` names the call or parameter.
+    what it did and ``where`` names the call or parameter. Stage ``cut`` is no repair: the text
+    of an answer ended early.
     """
 
     stage: str

@@ -71,7 +71,7 @@ class ProtocolError(RunnerError):
     ----------
     kind
         One of ``empty``, ``no_marker``, ``mixed``, ``truncated``, ``malformed``,
-        ``unknown_tool``, ``bad_params``, ``too_large``.
+        ``unknown_tool``, ``bad_params``, ``too_many``, ``too_large``.
     tool
         The tool of the faulty call, where it is known.
     """

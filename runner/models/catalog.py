@@ -75,11 +75,10 @@ def find_catalog() -> Path:
     chosen = os.environ.get(ENVIRONMENT)
     if chosen:
         return Path(chosen)
-    places = [
-        Path.cwd() / FILE_NAME,
-        user_config_path("runner") / FILE_NAME,
-        Path(__file__).parents[2] / FILE_NAME,
-    ]
+    places = [Path.cwd() / FILE_NAME, user_config_path("runner") / FILE_NAME]
+    checkout = Path(__file__).parents[2]
+    if (checkout / "pyproject.toml").is_file():
+        places.append(checkout / FILE_NAME)
     for place in places:
         if place.is_file():
             return place
@@ -104,7 +103,7 @@ def load_catalog(file: Path | None = None) -> Catalog:
         raise ConfigError(
             f"cannot read {file}: {error.strerror}", hint="correct --config or $RUNNER_MODELS"
         ) from error
-    except (toml.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (toml.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ConfigError(f"{file} is not valid TOML: {error}", hint="correct that line") from error
     for key in data:
         if key not in ("default", "models"):
@@ -118,7 +117,7 @@ def load_catalog(file: Path | None = None) -> Catalog:
     models = {name: _settings(file, name, table) for name, table in tables.items()}
     default = data.get("default")
     catalog = Catalog(file, default, models)
-    if default is not None and default not in models:
+    if default is not None and (not isinstance(default, str) or default not in models):
         raise ConfigError(
             f"{file}: default = {default!r} names no [models.NAME] table",
             hint=_did_you_mean(str(default), models) or f"known: {', '.join(models) or 'none'}",
@@ -160,7 +159,10 @@ def _settings(file: Path, name: str, table: Any) -> ModelSettings:
     known = tuple(ModelSettings.model_fields)
     for key, value in table.items():
         if key not in known:
-            raise _unknown_key(file, f"{where}.{key}", known)
+            error = _unknown_key(file, f"{where}.{key}", known)
+            if isinstance(value, dict):
+                error.hint = f'quote a name that has a dot: [models."{name}.{key}"]'
+            raise error
         for inner in value if key in _TABLES and isinstance(value, dict) else ():
             fields = tuple(_TABLES[key].model_fields)
             if inner not in fields:
@@ -179,8 +181,8 @@ def _settings(file: Path, name: str, table: Any) -> ModelSettings:
             f"{file}: {where}.{key} = {first['input']!r}: {first['msg']}",
             hint="docs/models.md lists the keys and their values",
         ) from error
-    folder = file.parent
-    return settings.model_copy(update={"path": folder / settings.path.expanduser()})
+    path = Path(os.path.expanduser(settings.path))  # noqa: PTH111 -- leaves "~nobody/x" as it is
+    return settings.model_copy(update={"path": file.parent / path})
 
 
 def _unknown_key(file: Path, key: str, known: Iterable[str]) -> ConfigError:
@@ -192,5 +194,6 @@ def _unknown_key(file: Path, key: str, known: Iterable[str]) -> ConfigError:
 
 
 def _did_you_mean(name: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
+    close = [other for other in known if name and other.startswith(name)]
+    close += difflib.get_close_matches(name, list(known), n=1, cutoff=0.4)
     return f"did you mean {close[0]!r}?" if close else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -50,9 +50,9 @@ class ModelSettings(BaseModel):
     source: tuple[str, ...] = ()
     sha256: str | None = Field(default=None, pattern="^[0-9a-f]{64}$")
     license: str = ""
-    context: int | None = Field(default=None, ge=256)
-    gpu_layers: Literal["auto"] | int = "auto"
-    threads: int | None = Field(default=None, ge=1)
+    context: int | None = Field(default=None, ge=256, le=2**24)
+    gpu_layers: Literal["auto"] | Annotated[int, Field(ge=-1, le=10_000)] = "auto"
+    threads: int | None = Field(default=None, ge=1, le=512)
     dialect: Literal["action"] = "action"
     thinking: Literal["off"] = "off"
     sampling: Sampling = Sampling()

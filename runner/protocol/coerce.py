@@ -117,19 +117,21 @@ def check_params(
     return checked, receipts
 
 
-def _coerced(contract: ToolContract, schema: Mapping[str, Any], value: Any) -> Any:
+def _coerced(contract: ToolContract, schema: Any, value: Any) -> Any:
     """``value``, or the one value that it stands for under ``schema`` beyond doubt."""
     if _is_valid(contract, schema, value):
         if isinstance(value, float) and value.is_integer() and _wants(schema, "integer"):
-            return int(value)
+            # Beyond this, a float no longer says which integer was written.
+            return int(value) if abs(value) < 2**53 else str(value)
         return value
-    for candidate in _readings(value):
+    for candidate in _readings(schema, value):
         if _is_valid(contract, schema, candidate):
             return candidate
     return value
 
 
-def _readings(value: Any) -> list[Any]:
+def _readings(schema: Any, value: Any) -> list[Any]:
+    """What ``value`` may stand for under ``schema``."""
     if isinstance(value, bool) or value is None:
         return []
     if isinstance(value, int):
@@ -140,7 +142,7 @@ def _readings(value: Any) -> list[Any]:
     if _INTEGER.fullmatch(text):
         return [int(text)]
     if _NUMBER.fullmatch(text):
-        return [float(text)]
+        return [] if _wants(schema, "integer") else [float(text)]
     if text.lower() in ("true", "false"):
         return [text.lower() == "true"]
     if text[:1] in ("[", "{"):
@@ -151,8 +153,8 @@ def _readings(value: Any) -> list[Any]:
     return []
 
 
-def _wants(schema: Mapping[str, Any], kind: str) -> bool:
-    return schema.get("type") == kind
+def _wants(schema: Any, kind: str) -> bool:
+    return isinstance(schema, Mapping) and schema.get("type") == kind
 
 
 def _is_open(contract: ToolContract) -> bool:
@@ -160,8 +162,8 @@ def _is_open(contract: ToolContract) -> bool:
     return contract.parameters.get("additionalProperties", False) is not False
 
 
-def _is_valid(contract: ToolContract, schema: Mapping[str, Any], value: Any) -> bool:
-    whole = dict(schema)
+def _is_valid(contract: ToolContract, schema: Any, value: Any) -> bool:
+    whole = dict(schema) if isinstance(schema, Mapping) else {"allOf": [schema]}
     for definitions in ("$defs", "definitions"):
         if definitions in contract.parameters:
             whole[definitions] = contract.parameters[definitions]

@@ -49,6 +49,7 @@ class SchemaRules:
         self._prefix = prefix
         self._root = root
         self._open: set[str] = set()
+        self._done: dict[str, str] = {}
 
     def rule_for(self, schema: Any, place: str = "", depth: int = 0) -> str:
         """A GBNF expression for ``schema``: a literal, or the name of a rule.
@@ -96,15 +97,20 @@ class SchemaRules:
         return "value"
 
     def _string(self, schema: Mapping[str, Any]) -> str:
-        least, most = schema.get("minLength", 0), schema.get("maxLength", _LONGEST_REPETITION)
+        least = int(schema.get("minLength", 0))
+        most = min(int(schema.get("maxLength", _LONGEST_REPETITION)), _LONGEST_REPETITION)
         if (least, most) == (0, _LONGEST_REPETITION):
             return "string"
-        most = min(most, _LONGEST_REPETITION)
+        if most == 0:
+            return literal('""')
         return self._add([f'"\\"" char{{{min(least, most)},{most}}} "\\""'])
 
     def _array(self, schema: Mapping[str, Any], place: str, depth: int) -> str:
+        least, most = int(schema.get("minItems", 0)), min(int(schema.get("maxItems", 64)), 64)
+        if least > most:
+            self.notes.append((place, f"minItems of {least}"))
+            return "array"
         item = self.rule_for(schema.get("items", {}), f"{place}[]", depth + 1)
-        least, most = schema.get("minItems", 0), min(schema.get("maxItems", 64), 64)
         if most < 1:
             return '"[]"'
         more = f'( ", " {item} ){{{max(least - 1, 0)},{most - 1}}}' if most > 1 else ""
@@ -129,7 +135,12 @@ class SchemaRules:
         if required:
             body = ' ", " '.join(required)
             return self._add([" ".join(['"{"', body, *tail, '"}"'])])
-        starts = [" ".join([pair, *tail[i + 1 :]]) for i, pair in enumerate(optional)]
+        # Each parameter may be the first; what may follow it is a rule, shared by all before it.
+        starts = [optional[-1]]
+        follow = ""
+        for pair, option in zip(optional[-2::-1], tail[:0:-1], strict=True):
+            follow = self._add([f"{option} {follow}".strip()])
+            starts.insert(0, f"{pair} {follow}")
         return self._add([f'"{{" ( {" | ".join(starts)} )? "}}"'])
 
     def _referred(self, reference: Any, place: str, depth: int) -> str:
@@ -137,11 +148,11 @@ class SchemaRules:
         if reference in self._open:
             self.notes.append((place, f"recursive $ref {reference}"))
             return "value"
-        self._open.add(reference)
-        try:
-            return self.rule_for(target, place, depth + 1)
-        finally:
+        if reference not in self._done:
+            self._open.add(reference)
+            self._done[reference] = self.rule_for(target, place, depth + 1)
             self._open.discard(reference)
+        return self._done[reference]
 
     def _resolve(self, reference: Any, place: str) -> Any:
         node: Any = self._root

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -17,6 +18,9 @@ from runner.protocol.grammar_files import grammar_text
 from runner.protocol.messages import message
 from runner.protocol.repair import read_json
 
+_LARGEST = 200_000
+_OPENED = re.compile(r"<(think|thinking|reasoning)>", re.IGNORECASE)
+_CLOSED = re.compile(r"</(think|thinking|reasoning)>", re.IGNORECASE)
 _WHITE = " \t\r\n"
 """What is white space at the edges of a block; other blanks, such as U+2028, are text."""
 
@@ -54,6 +58,8 @@ def parse_turn(
     """
     if not text.strip(_WHITE):
         raise _error("empty")
+    if len(text) > _LARGEST:
+        raise _error("too_long", "too_large", most=f"{_LARGEST:,}")
     blocks = _Blocks()
     for block in _lark().parse(text).children:
         assert isinstance(block, Tree)
@@ -80,6 +86,7 @@ class _Blocks:
     answer: str | None = None
     invented: bool = False
     thinks: bool = False
+    open_tags: int = 0
     receipts: list[Receipt] = field(default_factory=list)
 
     def add(self, kind: str, content: str, text: str) -> None:
@@ -90,11 +97,12 @@ class _Blocks:
             if self.actions:
                 self.receipts.append(Receipt("turn", "dropped an invented OBSERVATION"))
         elif kind == "action":
+            self.thinks = self.thinks or self.open_tags > 0
             self.actions.append(content)
         elif kind == "answer":
             self.answer = content
         elif content:
-            self.thinks = content.count("<think>") > content.count("</think>")
+            self.open_tags += len(_OPENED.findall(content)) - len(_CLOSED.findall(content))
             self.thoughts.append(content)
             if kind == "text":
                 self.receipts.append(
@@ -123,7 +131,7 @@ def _answer(blocks: _Blocks, stop: StopReason) -> ModelTurn:
         raise _error("empty_answer", "empty")
     if stop in ("length", "degenerate"):
         why = "the token limit cut it off" if stop == "length" else "it began to repeat itself"
-        blocks.receipts.append(Receipt("turn", f"the answer is not complete: {why}"))
+        blocks.receipts.append(Receipt("cut", f"the answer is not complete: {why}"))
     return ModelTurn(blocks.thought, (), blocks.answer, tuple(blocks.receipts))
 
 
@@ -151,6 +159,7 @@ def _error(
         "truncated",
         "repeating",
         "thinking",
+        "too_long",
     ],
     kind: str | None = None,
     /,

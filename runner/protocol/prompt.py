@@ -45,7 +45,7 @@ def system_prompt(tools: Sequence[ToolContract]) -> str:
                     "name": name,
                     "kind": kind_of(schema),
                     "required": name in tool.required,
-                    "description": _one_line(str(schema.get("description", ""))),
+                    "description": _about(schema),
                 }
                 for name, schema in tool.properties.items()
             ],
@@ -112,8 +112,10 @@ def ordinal(number: int) -> str:
     return f"{number}{'th' if number % 100 in (11, 12, 13) else suffix}"
 
 
-def kind_of(schema: Mapping[str, Any]) -> str:
+def kind_of(schema: Any) -> str:
     """A schema in few words: ``integer``, ``one of "a", "b"``, ``array of string``."""
+    if not isinstance(schema, Mapping):
+        return "any value"
     if "const" in schema:
         return json.dumps(schema["const"], ensure_ascii=False)
     if "enum" in schema:
@@ -195,8 +197,10 @@ _SAMPLES: dict[str, Callable[[Mapping[str, Any]], Any]] = {
 }
 
 
-def _sample(schema: Mapping[str, Any]) -> Any:
+def _sample(schema: Any) -> Any:
     """A value that shows what the schema wants."""
+    if not isinstance(schema, Mapping):
+        return "text"
     for keyword in ("default", "const"):
         if keyword in schema:
             return schema[keyword]
@@ -209,6 +213,10 @@ def _sample(schema: Mapping[str, Any]) -> Any:
     kind = schema.get("type", "string")
     kind = kind if isinstance(kind, str) else kind[0]
     return _SAMPLES[kind](schema) if kind in _SAMPLES else None
+
+
+def _about(schema: Any) -> str:
+    return _one_line(str(schema.get("description", ""))) if isinstance(schema, Mapping) else ""
 
 
 def _one_line(text: str) -> str:

@@ -21,7 +21,9 @@ from runner.protocol.messages import message
 
 _LARGEST = 200_000
 _DEEPEST = 64
-_FENCE = re.compile(r"^```[a-zA-Z]*\s*\n?(.*?)\n?\s*```$|^`([^`]*)`$", re.DOTALL)
+_LARGEST_REPAIR = 20_000
+_MOST_STRINGS = 400
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|' + r"'(?:\\.|[^'\\])*'", re.DOTALL)
 # In a broken text, `\b` may be the letter b of a Windows path as well as a backspace.
 _DOUBTFUL_ESCAPE = re.compile(r"\\[^\"\\/n]")
 _SINGLE_QUOTES = re.compile(r"[{\[:,]\s*'")
@@ -47,9 +49,9 @@ def read_json(payload: str, number: int) -> tuple[Any, list[Receipt]]:
     if len(payload) > _LARGEST or _depth(payload) > _DEEPEST:
         raise ProtocolError(message("errors", "too_large", number=number), kind="too_large")
     receipts = []
-    fence = _FENCE.match(payload)
-    if fence:
-        payload = fence.group(1) or fence.group(2) or ""
+    inner = _without_fence(payload)
+    if inner != payload:
+        payload = inner
         receipts.append(Receipt("json-repair", "took the code fence away", where))
     try:
         return strict_json(payload), receipts
@@ -63,7 +65,7 @@ def read_json(payload: str, number: int) -> tuple[Any, list[Receipt]]:
         value = _repaired(payload)
         if value is None or not _same_content(value, payload):
             raise _malformed(problem, number) from None
-    receipts.append(Receipt("json-repair", f"repaired the structure: {problem}", where))
+    receipts.append(Receipt("json-repair", f"structure ({problem})", where))
     return value, receipts
 
 
@@ -98,7 +100,8 @@ def strict_json(text: str, *, control_characters: bool = False) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found and found[key] != value:
+        # As text, since Python takes 1 and true for equal.
+        if key in found and json.dumps(found[key]) != json.dumps(value):
             raise ValueError(message("details", "duplicate", key=json.dumps(key)))
         found[key] = value
     return found
@@ -115,8 +118,19 @@ def _finite(text: str) -> float:
     return value
 
 
+def _without_fence(payload: str) -> str:
+    """The inside of a code fence or of backticks around the whole payload."""
+    if payload.startswith("```") and payload.endswith("```") and len(payload) > 6:
+        return payload[3:-3].lstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ").strip()
+    if payload.startswith("`") and payload.endswith("`"):
+        return payload.strip("`")
+    return payload
+
+
 def _repaired(payload: str) -> Any:
     """What json-repair proposes, where it proposes an object."""
+    if len(payload) > _LARGEST_REPAIR:
+        return None
     try:
         value = json_repair.loads(payload, skip_json_loads=True)
         json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
@@ -131,7 +145,11 @@ def _same_content(value: Any, payload: str) -> bool:
         return False
     if _words(json.dumps(value, ensure_ascii=False)) != _words(payload):
         return False
+    if not _same_structure(json.dumps(value, ensure_ascii=False), payload):
+        return False
     strings = list(_strings(value))
+    if len(strings) > _MOST_STRINGS:
+        return False
     quotes = sum(string.count('"') for string in strings)
     if quotes != payload.count('\\"'):
         return False
@@ -140,10 +158,19 @@ def _same_content(value: Any, payload: str) -> bool:
     return all(_stands_in(string, payload) for string in strings)
 
 
+def _same_structure(dumped: str, payload: str) -> bool:
+    """Whether brackets and colons come in the same order, but for closing ones at the very end."""
+    ours, theirs = (re.sub(r"[^{}\[\]:]", "", _QUOTED.sub("", text)) for text in (dumped, payload))
+    short, long = sorted((ours, theirs), key=len)
+    return long.startswith(short) and not long[len(short) :].strip("}]")
+
+
 def _stands_in(string: str, payload: str) -> bool:
-    escaped = json.dumps(string, ensure_ascii=False)
-    if escaped in payload or f"'{escaped[1:-1]}'" in payload:
-        return True
+    """Whether a string is there as it was read, between quotes or bare."""
+    inner = re.escape(json.dumps(string, ensure_ascii=False)[1:-1])
+    for quote in ('"', "'"):
+        if re.search(f"(?<!{quote}){quote}{inner}{quote}(?!{quote})", payload):
+            return True
     bare = rf"[{{\[:,]\s*{re.escape(string)}\s*[,}}\]:]"
     return bool(string) and re.search(bare, payload) is not None
 

@@ -14,8 +14,8 @@ def run(function, contract=ADD, calls=1):
     runner = CallRunner(
         [tool], CallLimits([contract]), lambda kind, data: events.append((kind, data))
     )
-    results = runner.run([ToolCall(f"c{i}", "add", {"a": i, "b": 1}) for i in range(1, calls + 1)])
-    return results, events
+    made = [ToolCall(f"c{i}", "add", {"a": i, "b": 1}) for i in range(1, calls + 1)]
+    return list(runner.run(made)), events
 
 
 def test_a_call_is_recorded_before_and_after_it_runs():
@@ -27,7 +27,7 @@ def test_a_call_is_recorded_before_and_after_it_runs():
 
     tool = SimpleTool(ADD, function)
     runner = CallRunner([tool], CallLimits([ADD]), lambda kind, data: order.append(kind))
-    runner.run([ToolCall("c1", "add", {"a": 1, "b": 2})])
+    list(runner.run([ToolCall("c1", "add", {"a": 1, "b": 2})]))
     assert order == ["call.start", "ran", "call.end"]
 
 
@@ -90,3 +90,32 @@ def test_long_results_keep_head_and_tail_and_say_what_is_missing():
 def test_half_a_surrogate_pair_in_a_result_is_replaced():
     (result,), _ = run(lambda params: "x\ud800y")
     assert result.text == "x?y"
+
+
+@pytest.mark.parametrize("returned", [None, b"x", 3])
+def test_a_tool_that_returns_no_text_is_a_failing_tool(returned):
+    (result,), _ = run(lambda params: returned)
+    assert result.error is ErrorKind.FAILED
+    assert type(returned).__name__ in result.text
+
+
+def test_a_tool_that_ends_the_program_does_not():
+    (result,), _ = run(lambda params: exit(3))
+    assert result.error is ErrorKind.FAILED
+
+
+def test_an_exception_without_a_text_is_a_result_too():
+    class MuteError(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    def fail(params):
+        raise MuteError
+
+    (result,), _ = run(fail)
+    assert "MuteError" in result.text
+
+
+def test_a_tool_cannot_change_what_is_on_record():
+    (result,), _ = run(lambda params: params.clear() or "ok")
+    assert result.call.input == {"a": 1, "b": 1}

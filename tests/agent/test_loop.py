@@ -266,3 +266,50 @@ def test_the_result_as_json_is_json():
     result = Agent(ScriptedModel(["ANSWER: 3"])).run("task")
     data = json.loads(json.dumps(result.to_json()))
     assert {"status", "answer", "turns", "calls", "usage", "transcript"} <= set(data)
+
+
+def test_more_calls_in_a_turn_than_allowed_are_refused_together(add):
+    many = "\n".join(action("add", a=i, b=i) for i in range(5))
+    model = ScriptedModel([many, "ANSWER: no"])
+    Agent(model, [add], max_calls_per_turn=4).run("task")
+    assert add.inputs == []
+    assert "5 ACTION lines" in model.requests[1].messages[-1].content
+
+
+def test_calls_in_the_last_turn_do_not_run(add):
+    result = Agent(ScriptedModel([SUM]), [add], max_turns=1).run("task")
+    assert result.status == "limit"
+    assert add.inputs == []
+
+
+def test_a_call_that_ran_is_in_the_result_when_the_next_is_interrupted(add, search):
+    def interrupted(params):
+        raise KeyboardInterrupt
+
+    search.function = interrupted
+    model = ScriptedModel([f"{SUM}\n{action('search', query='x')}"])
+    result = Agent(model, [add, search]).run("task")
+    assert result.status == "interrupted"
+    assert [r.text for r in result.calls] == ["3"]
+
+
+def test_a_fault_of_a_foreign_model_still_closes_the_transcript(add, tmp_path):
+    from runner.record import Transcript
+
+    transcript = Transcript.create(tmp_path)
+    with pytest.raises(ValueError, match="boom"):
+        Agent(ScriptedModel([ValueError("boom")]), [add], recorder=transcript).run("task")
+    assert list(read_events(transcript.path))[-1]["status"] == "failed"
+
+
+def test_an_answer_that_was_cut_off_says_so_in_the_reason():
+    model = ScriptedModel([Generation("ANSWER: The first of", "length")])
+    result = Agent(model).run("task")
+    assert result.status == "answered"
+    assert "not complete" in result.reason
+
+
+@pytest.mark.parametrize("limit", [{"max_turns": 0}, {"max_tokens": 0}, {"retries": -1}])
+def test_limits_that_make_no_sense_are_refused(limit):
+    with pytest.raises(ConfigError, match=next(iter(limit))):
+        Agent(ScriptedModel([]), **limit)

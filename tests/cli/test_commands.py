@@ -68,8 +68,8 @@ def test_a_run_as_json_is_one_document(home):
     assert (data["status"], data["answer"]) == ("answered", "It is 42.")
     assert data["calls"][0] == {
         "id": "c1",
-        "tool": "calculator",
-        "params": {"expression": "6 * 7"},
+        "name": "calculator",
+        "input": {"expression": "6 * 7"},
         "result": "42",
         "error": None,
     }

@@ -49,7 +49,7 @@ def test_actions_go_to_stderr(screens):
 
 def test_long_results_are_shortened_on_the_screen(screens):
     view = TerminalView(*screens)
-    data = {"id": "c1", "tool": "t", "error": None, "result": "line\n" * 500}
+    data = {"id": "c1", "name": "t", "error": None, "result": "line\n" * 500}
     view.event("call.end", data)
     text = screens[1].getvalue()
     assert text.count("line") < 20

@@ -41,3 +41,24 @@ def test_a_contract_cannot_be_changed():
     contract = ToolContract.from_schema("t", "d", EMPTY)
     with pytest.raises(ValueError, match="frozen"):
         contract.name = "other"
+
+
+@pytest.mark.parametrize(
+    "property_schema",
+    [
+        {"type": "any"},
+        {"type": "string", "pattern": "["},
+        {"type": "string", "maxLength": None},
+        {"type": "integer", "minimum": "1"},
+        {"type": "number", "multipleOf": 0},
+        {"$ref": "#"},
+        {"$ref": "#/properties/a"},
+        {"$ref": "#/$defs/None"},
+        {"$ref": "https://example.org/schema"},
+        {"enum": ["\ud800"]},
+    ],
+)
+def test_schemas_that_cannot_be_used_are_refused_when_the_contract_is_made(property_schema):
+    schema = {"properties": {"x": property_schema}}
+    with pytest.raises(ConfigError, match="parameters"):
+        ToolContract.from_schema("t", "d", schema)

@@ -63,7 +63,7 @@ def test_the_default_model_multiplies_and_tells_the_time():
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
     assert "56088" in data["answer"]
-    results = {call["tool"]: call["result"] for call in data["calls"]}
+    results = {call["name"]: call["result"] for call in data["calls"]}
     assert results["calculator"] == "56088"
     assert "get_time" in results
 
@@ -78,7 +78,7 @@ def test_weaker_models_end_with_a_valid_status_and_valid_calls(name):
     assert done.returncode == (0 if data["status"] == "answered" else 1)
     assert all(turn["receipts"] == [] for turn in data["turns"] if turn["calls"])
     known = {"calculator", "get_time", "list_files", "read_file", "search_files"}
-    assert {call["tool"] for call in data["calls"]} <= known
+    assert {call["name"] for call in data["calls"]} <= known
 
 
 def test_the_default_model_lists_files_and_counts_lines(tmp_path):
@@ -92,7 +92,7 @@ def test_the_default_model_lists_files_and_counts_lines(tmp_path):
     done = runner("run", task, "--toolset", "files", "--seed", "1", "--json", cwd=folder)
     assert done.returncode == 0, done.stderr
     data = json.loads(done.stdout)
-    assert {"list_files", "read_file"} <= {call["tool"] for call in data["calls"]}
+    assert {"list_files", "read_file"} <= {call["name"] for call in data["calls"]}
     assert "7" in data["answer"] or "seven" in data["answer"]
 
 

@@ -167,3 +167,44 @@ def test_the_parent_never_loads_native_code():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["False", "False"]
+
+
+def test_a_view_that_fails_does_not_leave_its_reply_to_the_next_caller(small_model):
+    class Broken:
+        def text(self, piece):
+            raise BrokenPipeError
+
+        def progress(self, done, total):
+            pass
+
+        def event(self, kind, data):
+            pass
+
+    with pytest.raises(BrokenPipeError):
+        small_model.generate(HELLO, grammar=None, max_tokens=30, seed=1, view=Broken())
+    for word in ("one", "two"):
+        generation = small_model.generate(HELLO, grammar=f'root ::= "{word}"', max_tokens=5, seed=1)
+        assert generation.text == word
+
+
+def test_a_worker_that_died_while_idle_is_replaced():
+    with fresh("smollm2-135m") as model:
+        model.describe()
+        os.kill(model.pid, signal.SIGKILL)
+        time.sleep(0.3)
+        assert model.generate(HELLO, grammar='root ::= "ok"', max_tokens=5, seed=1).text == "ok"
+
+
+def test_threads_take_turns(small_model):
+    texts = {}
+
+    def ask(word):
+        grammar = f'root ::= "{word}"'
+        texts[word] = small_model.generate(HELLO, grammar=grammar, max_tokens=5, seed=1).text
+
+    threads = [threading.Thread(target=ask, args=(word,)) for word in ("aa", "bb", "cc")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert texts == {"aa": "aa", "bb": "bb", "cc": "cc"}

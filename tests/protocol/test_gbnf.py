@@ -214,3 +214,38 @@ def test_every_rule_is_used_and_defined():
         reached.add(name)
         waiting += [n for n in grammar.rules if re.search(rf"\b{n}\b", text)]
     assert reached == set(grammar.rules)
+
+
+def test_many_optional_parameters_make_a_small_grammar():
+    schema = {"properties": {f"p{i}": {"type": "string"} for i in range(200)}}
+    tool = ToolContract.from_schema("t", "d", schema)
+    text = tool_grammar([tool])
+    assert len(text) < 60_000
+    for params in ({}, {"p0": "x"}, {"p7": "x", "p199": "y"}):
+        line = "ACTION: " + json.dumps({"tool": "t", "params": params})
+        assert Grammar(text).accepts(line)
+    wrong = 'ACTION: {"tool": "t", "params": {"p7": "x", "p3": "y"}}'
+    assert not Grammar(text).accepts(wrong)
+
+
+def test_definitions_that_refer_to_each_other_make_a_small_grammar():
+    names = [f"D{i}" for i in range(9)]
+    node = {"properties": {name: {"$ref": f"#/$defs/{name}"} for name in names}}
+    schema = {"properties": {"x": {"$ref": "#/$defs/D0"}}, "$defs": dict.fromkeys(names, node)}
+    assert len(tool_grammar([ToolContract.from_schema("t", "d", schema)])) < 100_000
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        {"type": "array", "items": {"type": "integer"}, "minItems": 100},
+        {"type": "array", "items": {"type": "integer"}, "minItems": 5, "maxItems": 2},
+        {"type": "string", "maxLength": 5.0},
+        {"type": "string", "maxLength": 0},
+        {"type": "array", "items": True},
+        True,
+    ],
+)
+def test_odd_bounds_make_a_grammar_that_can_be_read(array):
+    tool = ToolContract.from_schema("t", "d", {"properties": {"x": array}, "required": ["x"]})
+    Grammar(tool_grammar([tool])).sample(random.Random(1))

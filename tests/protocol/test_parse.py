@@ -283,3 +283,23 @@ READ_TODAY = {case["id"] for case in CASES if case.get("read_today")}
 def test_reported_faults_that_are_read_rightly(case):
     found = outcome(case)
     assert found == {key: case["expect"].get(key) for key in found}
+
+
+@pytest.mark.parametrize("tag", ["think", "thinking", "reasoning"])
+def test_a_call_inside_open_thinking_does_not_run(tag):
+    text = f"<{tag}>maybe\n{action(tool='add', params={'a': 1, 'b': 2})}\nTHOUGHT: no</{tag}>"
+    assert refused(text).kind == "malformed"
+    closed = f"<{tag}>maybe</{tag}>\n{action(tool='add', params={'a': 1, 'b': 2})}"
+    assert len(parse_turn(closed, TOOLS).calls) == 1
+
+
+@pytest.mark.parametrize("written", ["1234567890123456789.5", "9007199254740993.0", "1e300"])
+def test_an_integer_that_a_float_would_change_is_refused(written):
+    text = f'ACTION: {{"tool": "add", "params": {{"a": {written}, "b": 1}}}}'
+    assert refused(text).kind == "bad_params"
+    text = f'ACTION: {{"tool": "add", "params": {{"a": "{written}", "b": 1}}}}'
+    assert refused(text).kind == "bad_params"
+
+
+def test_a_reply_of_endless_length_is_refused():
+    assert refused("THOUGHT: " + "(" * 300_000).kind == "too_large"

@@ -60,3 +60,34 @@ def test_structure_is_repaired_with_a_receipt(broken, meant):
 def test_what_could_mean_two_things_is_refused(doubtful):
     with pytest.raises(ProtocolError, match="cannot be read"):
         read_json(doubtful, 1)
+
+
+@pytest.mark.parametrize(
+    "regrouped",
+    [
+        '{"tool": "a", "params": {"x": ""y""}}',
+        '{"tool": "a", "params": {"x": "y""}}',
+        '{"tool": "a", "params": {"x": ["u", "v": "w"]}}',
+        '{"tool": "a", "params": {"x": {1, 2}}}',
+        '{"tool": "a", "params": ["x": 1]}',
+        '{"tool": "a", "params": {"x": 1, "x": true}}',
+    ],
+)
+def test_a_repair_that_drops_quotes_or_moves_values_is_refused(regrouped):
+    with pytest.raises(ProtocolError, match="cannot be read"):
+        read_json(regrouped, 1)
+
+
+@pytest.mark.parametrize(
+    "large",
+    [
+        "```json\n{" + "\n" * 150_000 + "x",
+        "{tool: t, params: {" + ",".join(f"k{i}: v" for i in range(15_000)) + "}}",
+        '{"a": ' + '"' * 100_000,
+        "{" + "\\" * 100_000,
+        '{"a": "' + "`" * 100_000,
+    ],
+)
+def test_large_broken_text_is_refused_at_once(large):
+    with pytest.raises(ProtocolError):
+        read_json(large, 1)

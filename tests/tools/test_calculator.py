@@ -105,8 +105,8 @@ def test_whole_numbers_stay_exact(expression: str, value: str) -> None:
 @pytest.mark.parametrize(
     ("expression", "advice"),
     [
-        ("15% of 80", "write 0.15 * 80"),
-        ("15% * 80", "write 0.15 * 80"),
+        ("200 + 15%", "write 0.15 * 80"),
+        ("15%", "write 0.15 * 80"),
         ("2,000 + 1", "write 2000, not 2,000"),
         ("1,050 * 2", "write 2000, not 2,000"),
         ("sqrt(2,500)", "write 2000, not 2,000"),
@@ -265,3 +265,11 @@ def test_messages_hold_no_control_characters(expression: str) -> None:
     message = str(refused(expression))
     assert message.encode("utf-8")
     assert message.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("15% of 80", "12"), ("15% * 640", "96"), ("2.5 % of 10 + 1", "1.25"), ("17 % 5 * 2", "4")],
+)
+def test_a_percentage_of_something_is_understood(text: str, value: str) -> None:
+    assert calculate(text) == value

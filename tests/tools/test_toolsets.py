@@ -76,4 +76,4 @@ def test_importing_the_tools_is_light() -> None:
     code = "import sys, runner.tools.builtin; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.split())
-    assert not loaded & {"llama_cpp", "numpy", "jinja2", "lark", "typer", "rich", "jsonschema"}
+    assert not loaded & {"llama_cpp", "numpy", "jinja2", "lark", "typer", "rich"}

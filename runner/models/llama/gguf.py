@@ -92,7 +92,7 @@ def read_header(path: Path) -> GGUFHeader:
         found = "a folder" if path.is_dir() else "nothing"
         raise ModelFileError(
             f"expected a GGUF model file at {path}, found {found}",
-            hint="get it with `runner models pull`, or correct `path` in models.toml",
+            hint="get it with `runner models pull NAME`, or correct `path` in models.toml",
         )
     _check_parts(path)
     size = path.stat().st_size

@@ -62,6 +62,8 @@ class LlamaModel:
         self._settings = settings
         self._folder = folder
         self._worker: _Worker | None = None
+        # One conversation at a time: a second thread waits.
+        self._lock = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -92,30 +94,25 @@ class LlamaModel:
         WorkerError
             The worker died or fell silent; ``log`` has its last lines.
         """
-        worker = self._started()
-        try:
-            worker.send(
-                {
-                    "messages": [asdict(message) for message in messages],
-                    "grammar": grammar,
-                    "max_tokens": max_tokens,
-                    "seed": seed,
-                }
-            )
-            while True:
-                event = worker.receive()
-                if event["event"] == "done":
-                    return generation_from_wire(event)
-                if event["event"] == "error":
-                    raise error_from_wire(event, tuple(worker.log))
-                if view is not None and event["event"] == "text":
-                    view.text(event["piece"])
-                elif view is not None and event["event"] == "progress":
-                    view.progress(event["done"], event["total"])
-        except (WorkerError, KeyboardInterrupt):
-            # Its state is unknown, or it still writes a turn that nobody waits for.
-            self.close()
-            raise
+        request = {
+            "messages": [asdict(message) for message in messages],
+            "grammar": grammar,
+            "max_tokens": max_tokens,
+            "seed": seed,
+        }
+        with self._lock:
+            worker = self._started()
+            event = None
+            try:
+                worker.send(request)
+                event = worker.last_event(view)
+            finally:
+                if event is None:
+                    # It died, or it still writes a turn that nobody waits for.
+                    self.close()
+            if event["event"] == "error":
+                raise error_from_wire(event, tuple(worker.log))
+            return generation_from_wire(event)
 
     def close(self) -> None:
         """End the worker, and with it all memory of the model."""
@@ -124,6 +121,8 @@ class LlamaModel:
             self._worker = None
 
     def _started(self) -> _Worker:
+        if self._worker is not None and self._worker.process.poll() is not None:
+            self.close()
         if self._worker is None:
             worker = _Worker()
             try:
@@ -188,6 +187,17 @@ class _Worker:
         except BrokenPipeError:
             raise self._death() from None
 
+    def last_event(self, view: View | None) -> dict[str, Any]:
+        """What a generation ends with; everything before it goes to ``view``."""
+        while True:
+            event = self.receive()
+            if event["event"] in ("done", "error"):
+                return event
+            if view is not None and event["event"] == "text":
+                view.text(event["piece"])
+            elif view is not None and event["event"] == "progress":
+                view.progress(event["done"], event["total"])
+
     def receive(self) -> dict[str, Any]:
         """The next event; raises `WorkerError` when the worker died or fell silent."""
         try:
@@ -220,7 +230,8 @@ class _Worker:
         how = f"exit code {code}"
         hint = "its last words are in the transcript; run the task again"
         if code < 0:
-            how = f"killed by {signal.Signals(-code).name}"
+            known = {number.value: number.name for number in signal.Signals}
+            how = f"killed by {known.get(-code, f'signal {-code}')}"
         if code == -signal.SIGKILL:
             hint = "if nobody ended it, the machine ran out of memory: lower `context`"
         elif code in (-signal.SIGSEGV, -signal.SIGILL, -signal.SIGABRT):

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import TemplateError
-from jinja2.exceptions import SecurityError
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -29,6 +28,16 @@ BUILT_IN_STOPS: dict[str, tuple[str, ...]] = {"plain": ("\n### ", "\n###\n")}
 Segment = tuple[str, Message | None]
 """Text of markup with ``None``, or the content of a message with that message."""
 
+# What running somebody's template can raise.
+_FAULTS = (
+    TemplateError,
+    TypeError,
+    ValueError,
+    LookupError,
+    AttributeError,
+    ArithmeticError,
+    RecursionError,
+)
 _MARKER = re.compile("\ue000(\\d+)\ue001")
 _TRAINING_TAGS = re.compile(r"{%-?\s*(end)?generation\s*-?%}")
 
@@ -88,7 +97,7 @@ class ChatTemplate:
         for attempt in (joined, _fold_system(joined)):
             try:
                 return self._cut(self._rendered(attempt), attempt)
-            except (TemplateError, SecurityError, TypeError, LookupError) as error:
+            except _FAULTS as error:
                 problem = f"{type(error).__name__}: {error}"
         raise ModelError(
             f"the chat template ({self.origin}) does not take this conversation: {problem}",
@@ -144,10 +153,10 @@ def load_template(
     path = folder / name
     try:
         source = path.read_text("utf-8")
-    except OSError as error:
+    except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
-            f"template {name!r} is neither built in ({', '.join(BUILT_IN_STOPS)}) nor a file: "
-            f"{path}: {error.strerror}",
+            f"template {name!r} is neither built in ({', '.join(BUILT_IN_STOPS)}) nor a text file: "
+            f"{path}: {error}",
             hint="correct `template` in models.toml, or leave it out to use the model's own",
         ) from error
     return ChatTemplate(source, str(path), bos=bos, eos=eos)

@@ -44,12 +44,17 @@ def calculate(expression: str) -> str:
     if len(expression) > MAX_CHARS:
         raise too_large(f"the expression is longer than {MAX_CHARS} characters; split it up")
     text = " ".join(expression.translate(_SPELLINGS).split())
+    text = _PERCENT_OF.sub(r"(\1 / 100) * ", text)
     try:
         return _shown(_value(_parsed(text), 0))
     except ToolError as error:
         if error.kind is ErrorKind.INVALID_INPUT and _THOUSANDS.search(text):
             raise invalid(f"{error}; write 2000, not 2,000") from error
         raise
+
+
+# "15% of 80" and "15% * 80" can mean one thing only; "200 + 15%" cannot.
+_PERCENT_OF = re.compile(r"(\d+(?:\.\d+)?) ?% ?(?:\*(?!\*)|of\b) ?")
 
 
 def _parsed(text: str) -> ast.expr:
