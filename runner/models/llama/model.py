@@ -27,6 +27,10 @@ from runner.models.settings import ModelSettings
 SILENCE_SECONDS = 300.0
 """A worker that says nothing for so long hangs: every batch of a prompt and every token speaks."""
 _LOG_LINES = 200
+# Threads that wait for each other spin for a short while only. libgomp's own choice spins long: one
+# busy neighbour on the same cores then makes decoding tens of times slower. A wait without any
+# spinning (OMP_WAIT_POLICY=passive) costs speed on a quiet machine; this does not.
+_THREAD_SETTINGS = {"GOMP_SPINCOUNT": "10000"}
 
 
 class LlamaModel:
@@ -158,7 +162,7 @@ class _Worker:
             stderr=subprocess.PIPE,
             # Not the user's folder: a module of that name there would be imported instead.
             cwd="/",
-            env={**os.environ, "PYTHONPATH": _python_path()},
+            env={**_THREAD_SETTINGS, **os.environ, "PYTHONPATH": _python_path()},
             # Ctrl-C at the terminal is for the parent, which then ends the worker.
             start_new_session=True,
         )
