@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
+from runner.core.closing import Closing
 from runner.core.conversation import Generation, Message, StopReason
 from runner.core.errors import ModelError, ModelFileError
 from runner.core.ports import View
@@ -25,7 +25,7 @@ class Request:
     seed: int
 
 
-class ScriptedModel:
+class ScriptedModel(Closing):
     """Replays turns in order, and keeps every request it was given.
 
     Parameters
@@ -102,17 +102,6 @@ class ScriptedModel:
 
     def close(self) -> None:
         """Nothing to give back."""
-
-    def __enter__(self) -> ScriptedModel:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 _END: StopReason = "end"

@@ -12,11 +12,11 @@ import secrets
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from platformdirs import user_state_path
 
+from runner.core.closing import Closing
 from runner.core.errors import ConfigError
 
 ENVIRONMENT = "RUNNER_RECORDS"
@@ -30,7 +30,7 @@ def default_folder() -> Path:
     return Path(chosen) if chosen else user_state_path("runner") / "records"
 
 
-class Transcript:
+class Transcript(Closing):
     """Writes one transcript. A context manager. Files can be read by their owner only."""
 
     def __init__(self, path: Path) -> None:
@@ -96,17 +96,6 @@ class Transcript:
             os.fsync(self._file)
             os.close(self._file)
             self._file = None
-
-    def __enter__(self) -> Transcript:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 def read_events(path: Path) -> Iterator[dict[str, Any]]:

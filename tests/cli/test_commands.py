@@ -271,3 +271,49 @@ def test_help_imports_nothing_heavy():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stderr.strip() == "[]"
+
+
+def test_an_answer_can_be_printed_where_the_locale_cannot_encode_it(home, monkeypatch):
+    (home / "turns.txt").write_text("ANSWER: caf\u00e9")
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    done = runner("run", "x", "--quiet")
+    assert (done.returncode, done.stdout) == (0, "caf\\xe9\n")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-"])
+def test_closed_standard_streams_do_no_harm(home, closed):
+    command = f'"{sys.executable}" -m runner run x {closed}'
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "Traceback" not in done.stderr
+
+
+def test_a_full_disk_behind_stdout_is_an_error(home):
+    command = f'"{sys.executable}" -m runner run x -q > /dev/full'
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "No space left" in done.stderr
+
+
+def test_a_damaged_record_does_not_hide_the_others(home):
+    runner("run", "What is 6 * 7?")
+    folder = next(Path(os.environ["RUNNER_RECORDS"]).iterdir())
+    (folder / "0-bad.jsonl").write_text("what\n{}\n")
+    (folder / "0-odd.jsonl").write_text('{"event": "run.start"}\n')
+    runs = json_of(runner("record", "list", "--json"))["runs"]
+    assert [run["status"] for run in runs] == ["answered", None, "damaged"]
+    assert runner("record", "list").returncode == 0
+    assert runner("record", "show", "0-odd").returncode == 0
+
+
+def test_a_task_that_looks_like_an_option_is_a_task(home):
+    done = runner("run", "--model", "lost", "--", "--json")
+    assert done.returncode == 3
+    assert done.stdout == ""
+
+
+def test_failed_calls_are_told_after_the_answer(home):
+    (home / "turns.txt").write_text(
+        'ACTION: {"tool": "read_file", "params": {"path": "none.txt"}}\n---\nANSWER: so'
+    )
+    assert "1 of 1 calls failed" in runner("run", "read").stderr

@@ -14,9 +14,9 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 
+from runner.core.closing import Closing
 from runner.core.conversation import Generation, Message
 from runner.core.errors import ConfigError, ModelError, WorkerError
 from runner.core.ports import View
@@ -33,7 +33,7 @@ _LOG_LINES = 200
 _THREAD_SETTINGS = {"GOMP_SPINCOUNT": "10000"}
 
 
-class LlamaModel:
+class LlamaModel(Closing):
     """A GGUF model in a worker process of its own. A context manager.
 
     The worker starts with the first use; when it died, the next use starts a fresh one.
@@ -136,17 +136,6 @@ class LlamaModel:
                 raise
             self._worker = worker
         return self._worker
-
-    def __enter__(self) -> LlamaModel:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
 
 class _Worker:
