@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,14 @@ from runner.core.errors import ToolError
 def _records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test writes a transcript outside its own folder."""
     monkeypatch.setenv("RUNNER_RECORDS", str(tmp_path / "records"))
+
+
+@pytest.fixture(autouse=True)
+def _interruptible() -> Iterator[None]:
+    """Child processes must see SIGINT, also where the tests run in a shell's background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture
