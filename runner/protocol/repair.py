@@ -21,7 +21,7 @@ from runner.protocol.messages import message
 
 _LARGEST = 200_000
 _DEEPEST = 64
-_LARGEST_REPAIR = 20_000
+_LARGEST_REPAIR = 8_000
 _MOST_STRINGS = 400
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|' + r"'(?:\\.|[^'\\])*'", re.DOTALL)
 # In a broken text, `\b` may be the letter b of a Windows path as well as a backspace.
