@@ -80,7 +80,7 @@ class ToolContract(BaseModel):
     demonstration
         A whole use of the tool, or None; one is then made up from the first example.
     result
-        What the result text holds, for the model; may be empty.
+        What the result text holds; for people, may be empty.
     errors
         The kinds of error that a call may end in.
     """

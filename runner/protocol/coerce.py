@@ -121,7 +121,7 @@ def _coerced(contract: ToolContract, schema: Any, value: Any) -> Any:
     """``value``, or the one value that it stands for under ``schema`` beyond doubt."""
     if _is_valid(contract, schema, value):
         if isinstance(value, float) and value.is_integer() and _wants(schema, "integer"):
-            # Beyond this, a float no longer says which integer was written.
+            # Beyond this, a float no longer says which integer was written; as text it is refused.
             return int(value) if abs(value) < 2**53 else str(value)
         return value
     for candidate in _readings(schema, value):
