@@ -42,14 +42,27 @@ class ToolResult:
 class Receipt:
     """One thing that reading a turn had to change.
 
-    ``stage`` is the step of the reader (``turn``, ``json-repair``, ``contract``), ``what`` says
-    what it did and ``where`` names the call or parameter. Stage ``cut`` is no repair: the text
-    of an answer ended early.
+    Attributes
+    ----------
+    stage
+        The step of the reader: ``turn``, ``relaxed``, ``json-repair``, ``call``, ``contract``.
+        Stage ``cut`` is no repair: the text of an answer ended early.
+    what
+        What was done.
+    where
+        The ACTION, or the parameter as ``tool.parameter``.
+    cost
+        0 where the text had one reading and was only spelled otherwise; 1 where the likely one of
+        several readings was taken; 2 where a repair library proposed it.
+    call
+        Id of the call that it belongs to; empty for the turn as a whole.
     """
 
     stage: str
     what: str
     where: str = ""
+    cost: int = 0
+    call: str = ""
 
 
 @dataclass(frozen=True)

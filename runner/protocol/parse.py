@@ -1,28 +1,27 @@
-"""Reads a model's turn: blocks by Lark, then each ACTION's JSON, then the contract."""
+"""Reads a model's turn: its blocks, then the JSON of each ACTION, then the contract."""
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
-
-from lark import Lark, Token, Tree
+from dataclasses import replace
+from typing import Any
 
 from runner.core.contract import ToolContract
 from runner.core.conversation import ModelTurn, Receipt, StopReason, ToolCall
 from runner.core.errors import ProtocolError
+from runner.protocol.call import is_tool
 from runner.protocol.coerce import check_call
-from runner.protocol.grammar_files import grammar_text
+from runner.protocol.json_text import strict_json
 from runner.protocol.messages import message
-from runner.protocol.repair import read_json
+from runner.protocol.outline import WHITE, Outline, outline
+from runner.protocol.payload import MOST_CALLS, read_payload
 
-_LARGEST = 200_000
-_OPENED = re.compile(r"<(think|thinking|reasoning)>", re.IGNORECASE)
-_CLOSED = re.compile(r"</(think|thinking|reasoning)>", re.IGNORECASE)
-_WHITE = " \t\r\n"
-"""What is white space at the edges of a block; other blanks, such as U+2028, are text."""
+LARGEST = 2**20
+"""Most characters of a reply."""
+_FOREIGN = re.compile(
+    r"<function=|<｜tool|<invoke\b|<tool_use|<start_function_call>|<function_call\b|```tool_code"
+)
 
 
 def parse_turn(
@@ -56,113 +55,94 @@ def parse_turn(
     ProtocolError
         It is neither. ``str(error)`` is the message for the model.
     """
-    if not text.strip(_WHITE):
+    if not text.strip(WHITE):
         raise _error("empty")
-    if len(text) > _LARGEST:
-        raise _error("too_long", "too_large", most=f"{_LARGEST:,}")
-    blocks = _Blocks()
-    for block in _lark().parse(text).children:
-        assert isinstance(block, Tree)
-        blocks.add(str(block.data), _content(block), text)
-    if stop == "degenerate" and blocks.answer is None:
+    if len(text) > LARGEST:
+        raise _error("too_long", "too_large", most=f"{LARGEST:,}")
+    found = outline(text)
+    if stop == "degenerate" and found.answer is None:
         raise _error("repeating", "truncated")
-    if blocks.actions and blocks.answer is not None:
+    if found.unclosed and (found.actions or found.answer is not None):
+        raise _error("thinking", "malformed")
+    if (found.actions and found.answer is not None) or found.action_in_answer:
         raise _error("mixed")
-    if blocks.answer is not None:
-        return _answer(blocks, stop)
-    if blocks.actions:
-        if blocks.thinks:
-            raise _error("thinking", "malformed")
-        return _calls(blocks, tools, stop, first_call)
-    raise _error("invented" if blocks.invented else "no_marker", "no_marker")
+    if found.answer is not None:
+        return _answer(found, stop)
+    if found.actions:
+        return _calls(found, tools, stop, first_call)
+    if found.invented:
+        raise _error("invented")
+    bare = _bare_call(found, tools)
+    if bare is not None:
+        return _calls(bare, tools, stop, first_call)
+    raise _error("foreign_turn" if _FOREIGN.search(text) else "no_marker", "no_marker")
 
 
-@dataclass
-class _Blocks:
-    """The blocks of a turn, sorted. Nothing after an invented observation counts."""
-
-    thoughts: list[str] = field(default_factory=list)
-    actions: list[str] = field(default_factory=list)
-    answer: str | None = None
-    invented: bool = False
-    thinks: bool = False
-    open_tags: int = 0
-    receipts: list[Receipt] = field(default_factory=list)
-
-    def add(self, kind: str, content: str, text: str) -> None:
-        if self.invented:
-            return
-        if kind == "observation":
-            self.invented = True
-            if self.actions:
-                self.receipts.append(Receipt("turn", "dropped an invented OBSERVATION"))
-        elif kind == "action":
-            self.thinks = self.thinks or self.open_tags > 0
-            self.actions.append(content)
-        elif kind == "answer":
-            self.answer = content
-        elif content:
-            self.open_tags += len(_OPENED.findall(content)) - len(_CLOSED.findall(content))
-            self.thoughts.append(content)
-            if kind == "text":
-                self.receipts.append(
-                    Receipt("turn", "took text before the first marker as thought")
-                )
-
-    @property
-    def thought(self) -> str:
-        return "\n".join(self.thoughts)
-
-
-@functools.cache
-def _lark() -> Lark:
-    return Lark(grammar_text("protocol.lark"), start="turn", parser="lalr")
-
-
-def _content(block: Tree[Any]) -> str:
-    """Text of a block without its marker."""
-    tokens = [str(token) for token in block.children if isinstance(token, Token)]
-    return "".join(tokens if block.data == "text" else tokens[1:]).strip(_WHITE)
-
-
-def _answer(blocks: _Blocks, stop: StopReason) -> ModelTurn:
-    assert blocks.answer is not None
-    if not blocks.answer:
+def _answer(found: Outline, stop: StopReason) -> ModelTurn:
+    assert found.answer is not None
+    if not found.answer:
         raise _error("empty_answer", "empty")
+    if _holds_json(found.text):
+        raise _error("invented_json", "invented")
+    receipts = list(found.receipts)
     if stop in ("length", "degenerate"):
         why = "the token limit cut it off" if stop == "length" else "it began to repeat itself"
-        blocks.receipts.append(Receipt("cut", f"the answer is not complete: {why}"))
-    return ModelTurn(blocks.thought, (), blocks.answer, tuple(blocks.receipts))
+        receipts.append(Receipt("cut", f"the answer is not complete: {why}"))
+    return ModelTurn(found.thought, (), found.answer, tuple(receipts))
 
 
 def _calls(
-    blocks: _Blocks, tools: Sequence[ToolContract], stop: StopReason, first_call: int
+    found: Outline, tools: Sequence[ToolContract], stop: StopReason, first_call: int
 ) -> ModelTurn:
-    if stop == "length" and not blocks.invented:
-        raise _error("truncated", number=len(blocks.actions))
-    calls = []
-    for number, payload in enumerate(blocks.actions, start=1):
-        data, receipts = read_json(payload, number)
-        name, params, more = check_call(data, tools, number)
-        blocks.receipts += receipts + more
-        calls.append(ToolCall(f"c{first_call + number - 1}", name, params))
-    return ModelTurn(blocks.thought, tuple(calls), None, tuple(blocks.receipts))
+    if stop == "length" and not found.invented and not found.cut_off:
+        raise _error("truncated", number=len(found.actions))
+    calls: list[ToolCall] = []
+    receipts = list(found.receipts)
+    for text in found.actions:
+        for payload in read_payload(text, len(calls) + 1, lambda name: is_tool(name, tools)):
+            number = len(calls) + 1
+            if number > MOST_CALLS:
+                raise _error("too_many", found=number, most=MOST_CALLS)
+            name, params, more = check_call(payload, tools, number)
+            call = ToolCall(f"c{first_call + number - 1}", name, params)
+            receipts += [replace(receipt, call=call.id) for receipt in more]
+            calls.append(call)
+    return ModelTurn(found.thought, tuple(calls), None, tuple(receipts))
 
 
-def _error(
-    key: Literal[
-        "empty",
-        "no_marker",
-        "mixed",
-        "invented",
-        "empty_answer",
-        "truncated",
-        "repeating",
-        "thinking",
-        "too_long",
-    ],
-    kind: str | None = None,
-    /,
-    **values: Any,
-) -> ProtocolError:
+def _bare_call(found: Outline, tools: Sequence[ToolContract]) -> Outline | None:
+    """A reply that is nothing but the JSON of a call to a known tool, without its marker."""
+    text = found.text.strip(WHITE)
+    if found.thoughts or found.unclosed or not re.match(r"[{\[`~]", text):
+        return None
+    try:
+        payloads = read_payload(text, 1)
+    except ProtocolError:
+        return None
+    for payload in payloads:
+        if any(receipt.cost or "dropped" in receipt.what for receipt in payload.receipts):
+            return None
+        try:
+            check_call(payload, tools, 1)
+        except ProtocolError as error:
+            if error.tool is None:
+                return None
+    receipt = Receipt("turn", "took a call without its ACTION marker", cost=1)
+    return replace(found, text="", actions=[text], receipts=[receipt])
+
+
+def _holds_json(text: str) -> bool:
+    """Whether a line or a code fence of ``text`` is a JSON object or array."""
+    parts = [line for line in text.splitlines() if line.strip()[:1] in ("{", "[")]
+    parts += re.findall(r"(?ms)^```[^\n]*\n(.*?)^```", text)
+    for part in parts:
+        try:
+            if isinstance(strict_json(part), (dict, list)):
+                return True
+        except ValueError:
+            continue
+    return False
+
+
+def _error(key: str, kind: str | None = None, /, **values: Any) -> ProtocolError:
     return ProtocolError(message("errors", key, **values), kind=kind or key)

@@ -1,0 +1,286 @@
+"""From what an ACTION holds to a tool's contract and its input: other keys, wrappers, names."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from runner.core.contract import ToolContract
+from runner.core.conversation import Receipt
+from runner.core.errors import ProtocolError
+from runner.protocol.json_text import JsonObject
+from runner.protocol.messages import message
+from runner.protocol.payload import Payload, read_value
+
+_NAME_KEYS = ("tool", "name", "tool_name", "function_name", "function", "action")
+_PARAMS_KEYS = (
+    "params", "parameters", "arguments", "args", "input", "action_input", "tool_input", "kwargs",
+)  # fmt: skip
+_WRAPPERS = ("tool_call", "function_call", "function", "call", "action", "tool_calls", "tool_use")
+_COMMENTARY = frozenset(
+    ["id", "type", "thought", "thoughts", "reason", "reasoning", "call_id", "index", "comment"]
+)
+_PLACEHOLDER = re.compile(r"<[^<>]+>|\.\.\.|…")
+_PREFIXES = ("functions.", "tools.", "function.", "tool.", "functions::", "default_api.")
+
+
+@dataclass(frozen=True)
+class RawCall:
+    """A tool's contract and the input as it was written, not checked yet."""
+
+    contract: ToolContract
+    params: Mapping[str, Any]
+    receipts: tuple[Receipt, ...]
+
+
+def is_tool(name: str, tools: Sequence[ToolContract]) -> bool:
+    """Whether ``name`` names exactly one tool, spelled its own way or a little otherwise."""
+    return len(_candidates(name, tools)) == 1
+
+
+def read_call(payload: Payload, tools: Sequence[ToolContract], number: int) -> RawCall:
+    """The contract that a payload calls, and the input.
+
+    Parameters
+    ----------
+    number
+        Number of the ACTION in its turn, for messages.
+
+    Raises
+    ------
+    ProtocolError
+        It has not the shape of a call, names no tool, or gives two names or inputs.
+    """
+    receipts = list(payload.receipts)
+    data = _unwrapped(payload.data, tools, number, receipts)
+    name = _given_once(data, _NAME_KEYS, number)
+    if name is None:
+        data, name = _named_by_key(data, tools, number, receipts)
+    if not isinstance(data[name], str):
+        raise _error("malformed", "tool_not_text", number=number, found=shown(data[name]))
+    if name != "tool":
+        receipts.append(Receipt("call", f"read the key {name!r} as 'tool'", f"ACTION {number}"))
+    contract = _contract(data[name], tools, number, receipts)
+    given = _given_once(data, _PARAMS_KEYS, number)
+    if given is None:
+        params = _beside_the_name(data, contract, number, receipts)
+    else:
+        if given != "params":
+            what = f"read the key {given!r} as 'params'"
+            receipts.append(Receipt("call", what, contract.name))
+        params = _input(data[given], contract, number, receipts)
+        _leave_out(set(data) - set(_NAME_KEYS) - set(_PARAMS_KEYS), contract, number, receipts)
+    return RawCall(contract, params, tuple(receipts))
+
+
+def _unwrapped(
+    data: Any, tools: Sequence[ToolContract], number: int, receipts: list[Receipt]
+) -> dict[str, Any]:
+    """The object that holds the call: out of JSON in a string, and out of wrappers."""
+    where = f"ACTION {number}"
+    if isinstance(data, str):
+        try:
+            data, more = read_value(data)
+        except ValueError:
+            raise _error("malformed", "not_object", number=number, found=shown(data)) from None
+        receipts += [*more, Receipt("call", "decoded JSON that was written as a string", where)]
+    for _ in range(3):
+        if not isinstance(data, dict):
+            raise _error("malformed", "not_object", number=number, found=shown(data))
+        inner = next((key for key in _WRAPPERS if isinstance(data.get(key), (dict, list))), None)
+        if inner is None or set(data) - {inner} - _COMMENTARY:
+            break
+        content = data[inner]
+        if isinstance(content, list):
+            if len(content) != 1:
+                raise _error("malformed", "wrapped_list", number=number, found=len(content))
+            (content,) = content
+        receipts.append(Receipt("call", f"took the wrapper {inner!r} away", where))
+        data = content
+    assert isinstance(data, dict)
+    return data
+
+
+def _given_once(data: Mapping[str, Any], keys: Sequence[str], number: int) -> str | None:
+    """The first of ``keys`` that is given; raises where two are and differ."""
+    given = [key for key in keys if key in data]
+    repeated = [key for key in given if isinstance(data, JsonObject) and data.repeated.get(key)]
+    if repeated:
+        raise _error("malformed", "twice", number=number, key=repeated[0])
+    for other in given[1:]:
+        if json.dumps(data[other]) != json.dumps(data[given[0]]):
+            raise _error("malformed", "two_keys", number=number, first=given[0], second=other)
+    return given[0] if given else None
+
+
+def _named_by_key(
+    data: dict[str, Any], tools: Sequence[ToolContract], number: int, receipts: list[Receipt]
+) -> tuple[dict[str, Any], str]:
+    """A call of the form ``{"search": {...}}``."""
+    names = [key for key in data if key not in _COMMENTARY]
+    if len(names) == 1 and isinstance(data[names[0]], dict) and is_tool(names[0], tools):
+        what = "read the only key as the tool's name"
+        receipts.append(Receipt("call", what, f"ACTION {number}"))
+        return JsonObject([("tool", names[0]), ("params", data[names[0]])]), "tool"
+    found = ", ".join(json.dumps(key, ensure_ascii=False) for key in data) or "none"
+    raise _error("malformed", "wrong_keys", number=number, found=found)
+
+
+def _contract(
+    name: str, tools: Sequence[ToolContract], number: int, receipts: list[Receipt]
+) -> ToolContract:
+    exact = next((tool for tool in tools if tool.name == name), None)
+    if exact is not None:
+        return exact
+    known = [tool.name for tool in tools]
+    found = _candidates(name, tools)
+    if len(found) == 1:
+        what = f"read the name {name!r} as {found[0].name!r}"
+        receipts.append(Receipt("call", what, f"ACTION {number}", 1))
+        return found[0]
+    if _PLACEHOLDER.fullmatch(name.strip()):
+        raise _error("unknown_tool", "placeholder", number=number, known=", ".join(known) or "none")
+    close = [tool.name for tool in found] or _parts_of(name, known) or closest(name, known)
+    raise _error(
+        "unknown_tool",
+        "unknown_tool",
+        number=number,
+        tool=json.dumps(name, ensure_ascii=False),
+        close=" or ".join(close),
+        known=", ".join(known) or "none",
+    )
+
+
+def _candidates(name: str, tools: Sequence[ToolContract]) -> list[ToolContract]:
+    """The tools that ``name`` may mean: those of that name, else of that name spelled otherwise."""
+    exact = [tool for tool in tools if tool.name == name]
+    if exact:
+        return exact
+    bare = name.strip(" \t\r\n`'\"*").removesuffix("()")
+    for prefix in ("", *_PREFIXES):
+        if bare.startswith(prefix):
+            plain = _plain(bare[len(prefix) :])
+            found = [tool for tool in tools if plain and _plain(tool.name) == plain]
+            if found:
+                return found
+    return []
+
+
+def _plain(name: str) -> str:
+    """A name without what spellings differ in: case, underscores, hyphens, blanks."""
+    return re.sub(r"[\s_\\-]", "", name).casefold()
+
+
+def _parts_of(name: str, known: Sequence[str]) -> list[str]:
+    """Names that hold ``name`` as a whole part, such as ``mail.send`` for ``send``."""
+    return [other for other in known if name in re.split(r"[._\-/:]", other)]
+
+
+def _input(
+    params: Any, contract: ToolContract, number: int, receipts: list[Receipt]
+) -> Mapping[str, Any]:
+    """The object of parameters, out of what else stands in its place."""
+    where = contract.name
+    if params is None or params in ("", []):
+        receipts.append(Receipt("call", "took missing params as none", where))
+        return {}
+    if isinstance(params, str):
+        params = _decoded(params, contract, number, receipts)
+    if isinstance(params, list) and len(params) == 1 and isinstance(params[0], dict):
+        receipts.append(Receipt("call", "took a list around the params away", where, 1))
+        (params,) = params
+    if not isinstance(params, dict):
+        raise _not_params(params, contract, number)
+    if len(params) == 1:
+        ((key, inner),) = params.items()
+        if key in _PARAMS_KEYS and key not in contract.properties and isinstance(inner, dict):
+            receipts.append(Receipt("call", f"took a second {key!r} away", where, 1))
+            return inner
+    return params
+
+
+def _decoded(text: str, contract: ToolContract, number: int, receipts: list[Receipt]) -> Any:
+    """Input that was written as a string: JSON, or the only parameter that is needed."""
+    if text.lstrip()[:1] in ("{", "["):
+        try:
+            value, more = read_value(text)
+        except ValueError:
+            raise _not_params(text, contract, number) from None
+        what = "decoded params that were written as a string"
+        receipts += [*more, Receipt("call", what, contract.name)]
+        return value
+    only = contract.required if contract.required else tuple(contract.properties)
+    named = re.match(r"\s*[\"']?([\w.-]+)[\"']?\s*[=:]", text)
+    if len(only) != 1 or (named and named[1] in contract.properties):
+        raise _not_params(text, contract, number)
+    schema = contract.properties[only[0]]
+    if not isinstance(schema, Mapping) or schema.get("type") != "string":
+        raise _not_params(text, contract, number)
+    what = f"took the text as {only[0]!r}, the only parameter that is needed"
+    receipts.append(Receipt("call", what, contract.name, 1))
+    return {only[0]: text}
+
+
+def _beside_the_name(
+    data: Mapping[str, Any], contract: ToolContract, number: int, receipts: list[Receipt]
+) -> Mapping[str, Any]:
+    """Parameters that stand beside the tool's name instead of in ``params``."""
+    rest = {key: value for key, value in data.items() if key not in _NAME_KEYS}
+    params = {key: value for key, value in rest.items() if key in contract.properties}
+    if params and set(contract.required) <= set(params):
+        what = "read the keys beside the tool's name as its params"
+        receipts.append(Receipt("call", what, contract.name, 1))
+        _leave_out(set(rest) - set(params), contract, number, receipts)
+        return params
+    if not contract.required:
+        _leave_out(set(rest), contract, number, receipts)
+        receipts.append(Receipt("call", "took missing params as none", contract.name))
+    return {}
+
+
+def _leave_out(
+    keys: set[str], contract: ToolContract, number: int, receipts: list[Receipt]
+) -> None:
+    """Note the keys beside a call that are no part of it; raise where one is a parameter."""
+    lost = sorted(keys & set(contract.properties))
+    if lost:
+        raise _error("bad_params", "beside", contract, number=number, param=lost[0])
+    others = sorted(keys - _COMMENTARY)
+    if keys:
+        what = f"left out {', '.join(map(repr, sorted(keys)))}, which is no part of a call"
+        receipts.append(Receipt("call", what, contract.name, 1 if others else 0))
+
+
+def closest(name: str, known: Sequence[str]) -> list[str]:
+    """The known name that is most like ``name``, if one is."""
+    return difflib.get_close_matches(name, known, n=1)
+
+
+def shown(value: Any) -> str:
+    """A value as JSON, shortened."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _not_params(params: Any, contract: ToolContract, number: int) -> ProtocolError:
+    return _error(
+        "bad_params",
+        "params_not_object",
+        contract,
+        number=number,
+        names=", ".join(contract.properties) or "no keys",
+        found=shown(params),
+    )
+
+
+def _error(
+    error_kind: str, key: str, contract: ToolContract | None = None, /, **values: Any
+) -> ProtocolError:
+    if contract is not None:
+        values["tool"] = contract.name
+    tool = contract.name if contract is not None else None
+    return ProtocolError(message("errors", key, **values), kind=error_kind, tool=tool)
