@@ -43,6 +43,11 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         raise ConfigError(f"the parameters cannot be written as JSON: {error}") from error
     for part in subschemas(schema):
         _check_reference(schema, part.get("$ref"))
+        if "$dynamicRef" in part:
+            raise ConfigError(
+                f"$dynamicRef {part['$dynamicRef']!r} in the parameters cannot be followed",
+                hint="use $ref, such as '#/$defs/Name'",
+            )
         _check_pattern(part.get("pattern"))
         for pattern in part.get("patternProperties", ()):
             _check_pattern(pattern)

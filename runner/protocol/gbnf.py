@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from runner.core.contract import ToolContract
+from runner.core.gbnf import check_gbnf
 from runner.protocol.grammar_files import gbnf_rules, names_in
-from runner.protocol.json_schema import SchemaRules, literal
+from runner.protocol.json_schema import SchemaRules
+from runner.protocol.literals import dump, literal
+
+_REMEMBERED = 64
 
 
 @dataclass(frozen=True)
@@ -42,27 +48,32 @@ def build_grammar(
     thought
         Whether one THOUGHT line may come first.
 
+    A tool whose schema allows no params at all is left out, with a note.
+
+    Grammars are remembered by what the contracts say, so that a loop that asks in every turn pays
+    once.
+
     Raises
     ------
-    ConfigError
-        A schema refers to something that is not in it.
+    GrammarError
+        The grammar came out larger than engines take.
     """
+    content = json.dumps([(tool.name, tool.parameters) for tool in tools])
+    return _built(content, max_calls, thought)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _built(content: str, max_calls: int, thought: bool) -> Grammar:
     rules: dict[str, str] = {}
     notes: list[str] = []
     calls = []
-    for number, tool in enumerate(tools, start=1):
-        name = f"tool-{number}-{_slug(tool.name)}"
-        schema = SchemaRules(name, tool.parameters)
-        params = schema.rule_for(tool.parameters)
-        head = literal(f'{{"tool": {json.dumps(tool.name, ensure_ascii=False)}, "params": ')
-        rules[name] = f'{head} {params} "}}"'
-        rules |= schema.rules
-        calls.append(name)
-        notes += [
-            f"tool {tool.name!r}, parameter {place!r}: {keyword!r} is not enforced by the grammar, "
-            "it is checked after"
-            for place, keyword in schema.notes
-        ]
+    for number, (tool, parameters) in enumerate(json.loads(content), start=1):
+        name = f"tool-{number}-{_slug(tool)}"
+        found, told = _tool_rules(name, tool, parameters)
+        notes += told
+        if found:
+            rules |= found
+            calls.append(name)
     body = "answer"
     if calls and max_calls > 0:
         rules["call"] = " | ".join(calls)
@@ -72,7 +83,29 @@ def build_grammar(
         body = "( actions | answer )"
     rules = {"root": f"{'thought? ' if thought else ''}{body}", **rules}
     fixed = gbnf_rules("protocol.gbnf") | gbnf_rules("json.gbnf")
-    return Grammar(_reachable(rules, fixed), tuple(dict.fromkeys(notes)))
+    text = _reachable(rules, fixed)
+    check_gbnf(text)
+    return Grammar(text, tuple(dict.fromkeys(notes)))
+
+
+def _tool_rules(
+    name: str, tool: str, parameters: dict[str, Any]
+) -> tuple[dict[str, str], list[str]]:
+    """Rules for the calls of one tool, none where its schema allows none; and notes."""
+    schema = SchemaRules(name, parameters)
+    params = schema.params()
+    if params.text is None:
+        return {}, [
+            f"tool {tool!r} is left out of the grammar: its parameters contradict each other, "
+            "no call can satisfy them"
+        ]
+    notes = [
+        f"tool {tool!r}{f', parameter {place!r}' if place else ''}: {keyword!r} is not enforced "
+        "by the grammar, it is checked after"
+        for place, keyword in params.notes
+    ]
+    head = literal(f'{{"tool": {dump(tool)}, "params": ')
+    return {name: f'{head} {params.text} "}}"', **schema.rules}, notes
 
 
 def _slug(name: str) -> str:
@@ -81,13 +114,13 @@ def _slug(name: str) -> str:
 
 
 def _reachable(rules: dict[str, str], fixed: dict[str, str]) -> str:
+    """The rules that ``root`` needs, each followed by those that it is the first to need."""
     known = fixed | rules
     order: dict[str, None] = {}
     waiting = ["root"]
     while waiting:
-        name = waiting.pop(0)
-        if name in order:
-            continue
-        order[name] = None
-        waiting += sorted(names_in(known[name]) - set(order), key=list(known).index)
+        name = waiting.pop()
+        if name not in order:
+            order[name] = None
+            waiting += reversed([n for n in names_in(known[name]) if n not in order])
     return "".join(f"{name} ::= {known[name]}\n" for name in order)
