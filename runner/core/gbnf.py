@@ -62,11 +62,12 @@ def _missing(rules: dict[str, Rule]) -> Iterator[Problem]:
 
 
 def _endless(rules: dict[str, Rule]) -> Iterator[Problem]:
-    ending = _closure(rules, lambda item: [item.ref] if item.least and item.ref else [])
+    ending = _closure(rules, lambda item: item.ref or "" if item.least else "")
     for rule in rules.values():
+        if rule.name in ending or rule.name != rule.owner:
+            continue
         # A missing rule was reported as such; only what could be written is of interest here.
-        known = all(item.ref is None or item.ref in rules for item in _items(rule))
-        if rule.name not in ending and rule.name == rule.owner and known:
+        if all(item.ref is None or item.ref in rules for item in _items(rule)):
             yield Problem(
                 rule.line,
                 rule.name,
@@ -130,27 +131,21 @@ class _Open:
     missing: int
 
 
-def _when_empty(item: Item) -> list[str] | None:
-    """What must be empty for the item to be empty; None where it never is."""
-    if item.least == 0 or item.blank:
-        return []
-    return None if item.ref is None else [item.ref]
+def _when_empty(item: Item) -> str | None:
+    """The rule that must be empty for the item to be empty, if any; None where it never is."""
+    return "" if item.least == 0 or item.blank else item.ref
 
 
-def _closure(rules: dict[str, Rule], needs: Callable[[Item], list[str] | None]) -> set[str]:
+def _closure(rules: dict[str, Rule], needs: Callable[[Item], str | None]) -> set[str]:
     """Rules of which an alternative has all that it needs, from the bottom up."""
     waiting: dict[str, list[_Open]] = defaultdict(list)
     found: set[str] = set()
     ready: list[str] = []
     for rule in rules.values():
         for alternative in rule.alternatives:
-            needed: set[str] = set()
-            for item in alternative:
-                wanted = needs(item)
-                if wanted is None:
-                    break
-                needed.update(wanted)
-            else:
+            wanted = [needs(item) for item in alternative]
+            if None not in wanted:
+                needed = {name for name in wanted if name}
                 if not needed:
                     ready.append(rule.name)
                     break

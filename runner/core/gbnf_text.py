@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 _TOKEN = re.compile(
-    r"""(?P<space>[ \t]+|\#[^\n]*)
-    |(?P<line>\r?\n)
+    r"""[ \t]*(?:(?P<line>\r?\n)
+    |(?P<space>\#[^\n]*|\Z)
     |(?P<define>::=)
     |"(?P<literal>(?:\\.|[^"\\\n])*)"
     |\[(?P<klass>\^?(?:\\.|[^\]\\\n])*)\]
@@ -16,7 +17,7 @@ _TOKEN = re.compile(
     |(?P<repeat>[?*+]|\{[^}\n]*\})
     |(?P<open>\()|(?P<close>\))|(?P<bar>\|)
     |(?P<token>!?<[^>\n]*>)
-    |(?P<dot>\.)""",
+    |(?P<dot>\.))""",
     re.VERBOSE,
 )
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
@@ -81,6 +82,11 @@ class Reader:
         self._groups = 0
         self._pending: str | None = None
         self._after_bar = False
+        self._parts: dict[str, Callable[[str], None]] = {
+            "literal": self._literal, "klass": self._klass, "repeat": self._repeat,
+            "open": self._open, "close": self._close, "bar": self._bar, "token": self._token,
+            "dot": self._dot,
+        }  # fmt: skip
         self._read(text)
 
     def problem(self, message: str, hint: str) -> None:
@@ -89,11 +95,12 @@ class Reader:
 
     def _read(self, text: str) -> None:
         at = 0
+        match_at = _TOKEN.match
         while at < len(text):
-            match = _TOKEN.match(text, at)
+            match = match_at(text, at)
             if match is None:
                 self.problem(
-                    f"cannot read {text[at : at + 20]!r}",
+                    f"cannot read {text[at : at + 20].lstrip()!r}",
                     "texts stand in double quotes on one line, classes in brackets, comments "
                     "begin with #",
                 )
@@ -102,7 +109,14 @@ class Reader:
                 continue
             at = match.end()
             kind = match.lastgroup or ""
-            if kind != "space":
+            # The most frequent ones take a short way.
+            if kind == "literal" and self._stack:
+                self._after_bar = False
+                self._literal(match[kind])
+            elif kind == "name" and self._stack:
+                self._after_bar = False
+                self._stack[-1].alternatives[-1].append(Item(match[kind], False, 1, 1))
+            elif kind != "space":
                 self._take(kind, match[kind])
         self._end_rule()
 
@@ -123,7 +137,7 @@ class Reader:
             self.problem(f"found {text!r} outside a rule", "a rule is: name ::= body, on one line")
             return
         self._after_bar = kind == "bar"
-        getattr(self, f"_{kind}")(text)
+        self._parts[kind](text)
 
     def _begin_rule(self) -> None:
         name, self._pending = self._pending, None
@@ -185,9 +199,6 @@ class Reader:
                 r"write the character itself, or \xNN; of escapes use \n \r \t \" \\ \[ \]",
             )
 
-    def _name(self, text: str) -> None:
-        self._add(text, False)
-
     def _open(self, text: str) -> None:
         self._groups += 1
         owner = self._stack[0]
@@ -239,7 +250,7 @@ class Reader:
             )
             return
         least, most = bounds
-        items[-1] = item._replace(least=least, most=most)
+        items[-1] = Item(item.ref, item.blank, least, most)
         times = max(least, most or 0)
         # llama.cpp makes a rule for each of them and refuses 2000; above, it may forget the bound.
         inner = self.rules[item.ref].cost + 1 if item.ref and " " in item.ref else 1

@@ -72,11 +72,12 @@ def _spans(taken: Ranges) -> str:
     text = ""
     for low, high in taken:
         joint = "-" if high > low + 1 else ""
-        text += _point(low) + (joint + _point(high) if high > low else "")
+        text += class_point(low) + (joint + class_point(high) if high > low else "")
     return text
 
 
-def _point(point: int) -> str:
+def class_point(point: int) -> str:
+    """A character as a class spells it."""
     if point < 0x20 or point == 0x7F or point in _SPECIAL:
         return f"\\x{point:02x}"
     return chr(point)
@@ -95,7 +96,7 @@ def _without_surrogates(taken: Ranges) -> Ranges:
 
 def _escapes(points: Sequence[int]) -> str:
     """The escapes of some of the characters that need one."""
-    short = "".join(_point(ord(_SHORT[point])) for point in points if point in _SHORT)
+    short = "".join(class_point(ord(_SHORT[point])) for point in points if point in _SHORT)
     options = [f"[{short}]"] if short else []
     rows: dict[str, str] = {}
     for point in points:

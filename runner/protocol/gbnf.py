@@ -7,7 +7,6 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from runner.core.contract import ToolContract
 from runner.core.gbnf import check_gbnf
@@ -58,7 +57,7 @@ def build_grammar(
     GrammarError
         The grammar came out larger than engines take.
     """
-    content = json.dumps([(tool.name, tool.parameters) for tool in tools])
+    content = json.dumps([(tool.name, json.dumps(tool.parameters)) for tool in tools])
     return _built(content, max_calls, thought)
 
 
@@ -88,11 +87,10 @@ def _built(content: str, max_calls: int, thought: bool) -> Grammar:
     return Grammar(text, tuple(dict.fromkeys(notes)))
 
 
-def _tool_rules(
-    name: str, tool: str, parameters: dict[str, Any]
-) -> tuple[dict[str, str], list[str]]:
+@functools.lru_cache(maxsize=4 * _REMEMBERED)
+def _tool_rules(name: str, tool: str, parameters: str) -> tuple[dict[str, str], list[str]]:
     """Rules for the calls of one tool, none where its schema allows none; and notes."""
-    schema = SchemaRules(name, parameters)
+    schema = SchemaRules(name, json.loads(parameters))
     params = schema.params()
     if params.text is None:
         return {}, [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from runner.protocol.characters import characters, escape_unit, escapes_but, gbnf_class, inverse
+from runner.protocol.characters import class_point, escape_unit, escapes_but
 from runner.protocol.literals import literal
 
 # Beyond, a rule takes over: engines bound how deep parentheses go.
@@ -44,8 +44,8 @@ def _other(tree: _Tree, add: Callable[[str], str], depth: int) -> str:
     """What may follow the characters that lead to this place."""
     raw = [unit for unit in tree if len(unit) == 1]
     escaped = [unit[1:] for unit in tree if len(unit) > 1]
-    taken = characters('"\\\x7f' + "".join(map(chr, range(0x20))) + "".join(raw))
-    options = [f"{gbnf_class(inverse(taken))} key-rest"]
+    taken = "".join(class_point(ord(unit)) for unit in raw if unit != "\x7f")
+    options = [rf'[^"\\\x00-\x1f\x7f{taken}] key-rest']
     if escaped:
         others = escapes_but(escaped)
         options += [f'"\\\\" {others} key-rest'] if others else []

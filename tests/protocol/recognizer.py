@@ -41,7 +41,7 @@ class Grammar:
         self._nodes, self._node_numbers = [], {}
         self._stacks, self._stack_numbers = [None], {}
         self._bodies, self._expanded = {}, {}
-        for line in text.splitlines():
+        for line in text.removesuffix("\n").split("\n"):
             name, separator, body = line.partition(" ::= ")
             assert separator, f"not a rule: {line}"
             assert name not in self.rules, f"rule {name} twice"
