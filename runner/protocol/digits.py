@@ -12,6 +12,10 @@ def integers(low: int | None, high: int | None) -> list[str]:
     Without a bound there are up to 30 digits, or one more than the other bound has. Empty where
     ``low`` is above ``high``.
     """
+    if high is not None and high > 10 * _LARGEST and (low is None or low < _LARGEST):
+        high = None
+    if low is not None and low < -10 * _LARGEST and (high is None or high > -_LARGEST):
+        low = None
     if low is None:
         low = -_LARGEST if high is None or high > -_LARGEST // 10 else high * 10
     if high is None:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.core.contract import ToolContract
-from runner.core.gbnf import check_gbnf
+from runner.core.gbnf import check_gbnf, gbnf_problems
 from runner.protocol.grammar_files import gbnf_rules, names_in
 from runner.protocol.json_schema import SchemaRules
 from runner.protocol.literals import dump, literal
@@ -63,16 +63,31 @@ def build_grammar(
 
 @functools.lru_cache(maxsize=_REMEMBERED)
 def _built(content: str, max_calls: int, thought: bool) -> Grammar:
-    rules: dict[str, str] = {}
-    notes: list[str] = []
-    calls = []
+    calls: dict[str, dict[str, str]] = {}
+    notes: dict[str, list[str]] = {}
+    tools: dict[str, str] = {}
     for number, (tool, parameters) in enumerate(json.loads(content), start=1):
         name = f"tool-{number}-{_slug(tool)}"
-        found, told = _tool_rules(name, tool, parameters)
-        notes += told
-        if found:
-            rules |= found
-            calls.append(name)
+        tools[name] = tool
+        rules, notes[name] = _tool_rules(name, tool, parameters)
+        if rules:
+            calls[name] = rules
+    text = _turn(calls, max_calls, thought)
+    if gbnf_problems(text):
+        # Whatever is wrong with one tool, the others stay.
+        for name in list(calls):
+            problems = gbnf_problems(_turn({name: calls[name]}, 1, False))
+            if problems:
+                del calls[name]
+                notes[name] = [f"tool {tools[name]!r} is left out of the grammar: {problems[0]}"]
+        text = _turn(calls, max_calls, thought)
+        check_gbnf(text)
+    return Grammar(text, tuple(dict.fromkeys(note for told in notes.values() for note in told)))
+
+
+def _turn(calls: dict[str, dict[str, str]], max_calls: int, thought: bool) -> str:
+    """GBNF text for a turn with these calls: name of the rule -> all the rules it needs."""
+    rules: dict[str, str] = {}
     body = "answer"
     if calls and max_calls > 0:
         rules["call"] = " | ".join(calls)
@@ -80,11 +95,11 @@ def _built(content: str, max_calls: int, thought: bool) -> Grammar:
         # Many vocabularies have one token for the closing braces and the line break.
         rules["actions"] = f'action{more} "\\n"?'
         body = "( actions | answer )"
+    for found in calls.values():
+        rules |= found
     rules = {"root": f"{'thought? ' if thought else ''}{body}", **rules}
     fixed = gbnf_rules("protocol.gbnf") | gbnf_rules("json.gbnf")
-    text = _reachable(rules, fixed)
-    check_gbnf(text)
-    return Grammar(text, tuple(dict.fromkeys(notes)))
+    return _reachable(rules, fixed)
 
 
 @functools.lru_cache(maxsize=4 * _REMEMBERED)

@@ -26,6 +26,7 @@ _DEEPEST = 32
 _MOST_ITEMS = 1900
 _USUAL_ITEMS = 64
 _MOST_NOTES = 64
+_ELSEWHERE = "(other places)"
 _ATOM = re.compile(r'[a-z][a-z0-9-]*|"(?:\\.|[^"\\])*"')
 _CHECKED = {
     "not": KINDS, "if": KINDS, "multipleOf": ("number", "integer"),
@@ -114,7 +115,10 @@ class SchemaRules:
     def _rendered(
         self, options: Sequence[str], notes: Iterable[tuple[str, str]], hint: str
     ) -> Rendered:
-        kept = tuple(dict.fromkeys(notes))[:_MOST_NOTES]
+        kept = tuple(dict.fromkeys(notes))
+        if len(kept) > _MOST_NOTES:
+            others = {keyword: None for _, keyword in kept[_MOST_NOTES:]}
+            kept = (*kept[:_MOST_NOTES], *((_ELSEWHERE, keyword) for keyword in others))
         some = list(dict.fromkeys(options))
         if not some:
             return Rendered(None, kept)
@@ -355,4 +359,6 @@ def _joined(options: Sequence[str]) -> list[str]:
 
 
 def _below(name: str, place: str) -> str:
+    if place == _ELSEWHERE:
+        return place
     return name + (place if place.startswith("[") or not place else f".{place}")

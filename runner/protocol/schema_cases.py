@@ -7,9 +7,10 @@ schemas of a case hold together. They are merged only where a rule is made of th
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from runner.core.schema import resolve, subschemas
 from runner.protocol.schema_check import Checker
@@ -17,6 +18,8 @@ from runner.protocol.schema_check import Checker
 KINDS = ("string", "number", "boolean", "null", "array", "object")
 _LEVELS = 4
 _MOST_CASES = 64
+_MOST_OPTIONS = 1000
+_LISTING = {"const", "enum", "title", "description", "deprecated", "$comment", "examples"}
 Schemas = tuple[Any, ...]
 """Schemas that all hold for one value; objects of the root, compared by identity."""
 
@@ -52,6 +55,14 @@ class Case:
         return not self.schemas
 
 
+class _Choice(NamedTuple):
+    """An anyOf or oneOf that is still to be made, and the schema that it stands in."""
+
+    word: str
+    options: Sequence[Any]
+    owner: Mapping[str, Any]
+
+
 class Cases:
     """Makes cases of the schemas inside one root.
 
@@ -75,7 +86,7 @@ class Cases:
         self,
         more: Iterable[Any],
         flat: Sequence[Mapping[str, Any]],
-        choices: Sequence[tuple[str, Sequence[Any]]],
+        choices: Sequence[_Choice],
         level: int,
         notes: list[str],
     ) -> list[Case]:
@@ -96,25 +107,37 @@ class Cases:
             if reference is not None:
                 waiting.append(resolve(self._root, reference))
             waiting += schema.get("allOf", ())
-            choices += [(word, schema[word]) for word in ("anyOf", "oneOf") if word in schema]
+            for word in ("anyOf", "oneOf"):
+                if word in schema:
+                    choices.append(_Choice(word, schema[word], schema))
         case = self._case(flat, level)
         if not case.kinds or case.values == ():
             return []
         if case.values is not None or not choices:
             return [case]
-        (word, options), rest = choices[0], choices[1:]
-        size = math.prod(len(alternatives) for _, alternatives in choices)
+        (word, options, owner), rest = choices[0], choices[1:]
+        listed = _listed(word, options)
+        if listed is not None or word == "anyOf":
+            # What is chosen holds the choice, and need not be checked against all of it again.
+            without = {key: value for key, value in owner.items() if key != word}
+            flat = [without if schema is owner else schema for schema in flat]
+        if listed is not None:
+            return self._expand([{"enum": listed}], flat, rest, level, notes)
         own: list[str] = []
-        found = []
-        if size <= _MOST_CASES:
-            for option in options:
+        found: list[Case] | None = []
+        most = _MOST_OPTIONS if len(choices) == 1 else _MOST_CASES
+        if math.prod(len(choice.options) for choice in choices) > most:
+            found = None
+        for option in options:
+            if found is not None:
                 found += self._expand([option], flat, rest, level, own)
-        if size > _MOST_CASES or len(found) > _MOST_CASES:
+                found = None if len(found) > most else found
+        if found is None:
             notes.append(word)
             return self._expand((), flat, rest, level, notes)
         notes += own
         if word == "oneOf" and any(c.values is None for c in found):
-            notes += [word] if not self._apart(options, level) else []
+            notes += [] if self._apart(options, level, case.kinds) else [word]
         return found
 
     def _case(self, flat: Sequence[Mapping[str, Any]], level: int) -> Case:
@@ -132,33 +155,33 @@ class Cases:
             )
         return Case(tuple(flat), kinds, values, level)
 
-    def _apart(self, options: Sequence[Any], level: int) -> bool:
-        """Whether no value fits two of the options, as far as can be told."""
+    def _apart(self, options: Sequence[Any], level: int, kinds: frozenset[str]) -> bool:
+        """Whether no value of these types fits two of the options, as far as can be told."""
         each = [self._expand([option], (), (), level, []) for option in options]
         each = [cases for cases in each if cases]
+        if len(each) > _MOST_CASES:
+            return False
         return all(
-            self._differ(one, other)
+            self._differ(one, other, kinds)
             for at, cases in enumerate(each)
             for others in each[at + 1 :]
             for one in cases
             for other in others
         )
 
-    def _differ(self, one: Case, other: Case, depth: int = 0) -> bool:
+    def _differ(self, one: Case, other: Case, among: Iterable[str] = KINDS, depth: int = 0) -> bool:
         for case, against in ((one, other), (other, one)):
             if case.values is not None:
                 return not any(
                     all(self._checker.allows(schema, value) for schema in against.schemas)
                     for value in case.values
                 )
-        shared = {"number" if kind == "integer" else kind for kind in one.kinds} & {
-            "number" if kind == "integer" else kind for kind in other.kinds
-        }
+        shared = _wide(one.kinds) & _wide(other.kinds) & _wide(among)
         if shared != {"object"} or depth:
             return not shared
         # Objects differ in a property that both must have, such as the kind of a union.
         return any(
-            self._differ(first, second, depth + 1)
+            self._differ(first, second, depth=depth + 1)
             for name in _required(one) & _required(other)
             for first, second in _pairs(self._property(one, name), self._property(other, name))
         )
@@ -166,6 +189,26 @@ class Cases:
     def _property(self, case: Case, name: str) -> list[Case]:
         schemas = tuple(part[name] for part in case.all("properties") if name in part)
         return self._expand(schemas, (), (), case.level, [])
+
+
+def _wide(kinds: Iterable[str]) -> set[str]:
+    return {"number" if kind == "integer" else kind for kind in kinds}
+
+
+def _listed(word: str, options: Sequence[Any]) -> list[str] | None:
+    """The words that a choice comes to where it only lists words, each with a title perhaps."""
+    words: list[str] = []
+    for option in options:
+        if not isinstance(option, Mapping) or not _LISTING.issuperset(option):
+            return None
+        values = option.get("enum", [option["const"]] if "const" in option else [None])
+        if "enum" in option and "const" in option:
+            return None
+        if not all(isinstance(value, str) for value in values):
+            return None
+        words += dict.fromkeys(values)
+    times = Counter(words)
+    return [word_ for word_ in times if word == "anyOf" or times[word_] == 1]
 
 
 def _pairs(ones: list[Case], others: list[Case]) -> list[tuple[Case, Case]]:

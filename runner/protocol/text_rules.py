@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 from runner.protocol.characters import inverse, json_unit
@@ -21,6 +22,7 @@ LONGEST = 1900
 """Most characters where a schema sets no bound, so that no text runs for ever."""
 LONGEST_BOUND = 190_000
 """Most characters that a bound of a schema can ask for."""
+_ATOM = re.compile(r'[a-z][a-z0-9-]*|"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]')
 _CHUNK = 100
 _NEAR = 16
 _SUFFIX = 64
@@ -32,10 +34,11 @@ def text_of_length(least: int, most: int | None, add: Add) -> str | None:
     """A GBNF expression for a string by its number of characters; None where none fits."""
     if most is not None and least > most:
         return None
+    least = min(least, LONGEST_BOUND)
     most = max(LONGEST, least) if most is None else min(most, LONGEST_BOUND)
     if (least, most) == (0, LONGEST):
         return "string"
-    return quoted(_times("char", min(least, LONGEST_BOUND), most, add))
+    return quoted(_times("char", least, most, add))
 
 
 def text_of_pattern(
@@ -200,6 +203,8 @@ def _repeat(node: Repeat, add: Add) -> str:
         return _times(_unit(node.inner), node.least, max(most, node.least), add)
     low, high = _length([node.inner])
     most = LONGEST if node.most is None else node.most
+    if high is not None and high * most > LONGEST_BOUND:
+        raise PatternError("the repetitions multiply to a very long text")
     if low == 0 and most > 1:
         raise PatternError("something that may be empty is repeated")
     inner = node.inner
@@ -249,10 +254,10 @@ def _times(text: str, least: int, most: int, add: Add) -> str:
         return ""
     if (least, most) == (1, 1):
         return text
-    if most > 1 and (" " in text or text.startswith("(")):
+    if most > 1 and not _ATOM.fullmatch(text):
         text = add(text)
     if (least, most) == (0, 1):
-        return f"( {text} )?" if " " in text else f"{text}?"
+        return f"{text}?" if _ATOM.fullmatch(text) else f"( {text} )?"
     if most <= LONGEST:
         return f"{text}{{{least}}}" if least == most else f"{text}{{{least},{most}}}"
     if most > LONGEST_BOUND:
