@@ -21,11 +21,13 @@ _REMEMBERED = 64
 class Grammar:
     """GBNF text with the start rule ``root``, and what it does not enforce.
 
-    ``notes`` are sentences for the user, one for each weakened parameter.
+    ``notes`` are sentences for the user, one for each weakened parameter and each tool that is
+    left out; ``left_out`` has the names of those tools.
     """
 
     text: str
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def tool_grammar(tools: Sequence[ToolContract], *, max_calls: int = 4, thought: bool = True) -> str:
@@ -82,7 +84,9 @@ def _built(content: str, max_calls: int, thought: bool) -> Grammar:
                 notes[name] = [f"tool {tools[name]!r} is left out of the grammar: {problems[0]}"]
         text = _turn(calls, max_calls, thought)
         check_gbnf(text)
-    return Grammar(text, tuple(dict.fromkeys(note for told in notes.values() for note in told)))
+    left_out = tuple(tool for name, tool in tools.items() if name not in calls)
+    told = dict.fromkeys(note for about in notes.values() for note in about)
+    return Grammar(text, tuple(told), left_out)
 
 
 def _turn(calls: dict[str, dict[str, str]], max_calls: int, thought: bool) -> str:

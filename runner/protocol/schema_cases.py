@@ -104,9 +104,9 @@ class Cases:
                     notes.append(f"recursive $ref {reference}")
                     reference = None
                 level += 1
-            if reference is not None:
-                waiting.append(resolve(self._root, reference))
-            waiting += schema.get("allOf", ())
+            # In the order of the text, which becomes the order of the properties.
+            inner = [resolve(self._root, reference)] if reference is not None else []
+            waiting = [*inner, *schema.get("allOf", ()), *waiting]
             for word in ("anyOf", "oneOf"):
                 if word in schema:
                     choices.append(_Choice(word, schema[word], schema))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 
+from jsonschema import Draft202012Validator
+
 NAMES = ["a", "ab", "b", "kind", "größe", 'q"t', "n-1"]
 WORDS = ["", "a", "ab", "abc", "foo", "12", "a-b", "é", 'x"y', "a\\b", "line\nbreak", "z" * 7]
 PATTERNS = ["^a*$", "^[a-z]+$", "^(foo|ab)$", "^[0-9]{1,3}$", "^a", "b$", "a", '^[^"\\\\]{2}$']
@@ -65,7 +67,8 @@ def schema(rng: random.Random, depth: int = 3, references: tuple[str, ...] = ())
 
 
 def objects(rng, inner, *, typed):
-    names = rng.sample(NAMES, rng.randint(0, 4))
+    # One order for all, or there would be none where the options of a union meet.
+    names = sorted(rng.sample(NAMES, rng.randint(0, 4)), key=NAMES.index)
     found = {"properties": {name: inner() for name in names}} if names else {}
     required = [name for name in names if rng.random() < 0.4]
     if rng.random() < 0.1:
@@ -152,7 +155,7 @@ def written(data, wanted, root) -> str:
 
 
 def _ordered(data, wanted, root, depth):
-    parts = list(_parts(wanted, root, depth))
+    parts = list(_parts(wanted, root, depth, data))
     if isinstance(data, list):
         return [
             _ordered(item, {"allOf": _items(parts, at)}, root, depth - 1)
@@ -169,16 +172,19 @@ def _ordered(data, wanted, root, depth):
     }
 
 
-def _parts(wanted, root, depth):
+def _parts(wanted, root, depth, data):
     """The schema and those that count for the same value."""
     if not isinstance(wanted, dict) or depth <= 0:
         return
     yield wanted
     if "$ref" in wanted:
-        yield from _parts(root["$defs"][wanted["$ref"].rpartition("/")[2]], root, depth - 1)
+        target = root["$defs"][wanted["$ref"].rpartition("/")[2]]
+        yield from _parts(target, root, depth - 1, data)
+    validator = Draft202012Validator(root)
     for word in ("allOf", "anyOf", "oneOf"):
         for part in wanted.get(word, []):
-            yield from _parts(part, root, depth - 1)
+            if word == "allOf" or validator.evolve(schema=part).is_valid(data):
+                yield from _parts(part, root, depth - 1, data)
 
 
 def _below(parts, key):
