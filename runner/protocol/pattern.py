@@ -61,11 +61,13 @@ Node = Unit | Anchor | Choice | Repeat
 _DIGIT = ranges([(0x30, 0x39)])
 _WORD = ranges([(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)])
 _SPACE = ranges(
-    [*characters("\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000\ufeff"), (0x2000, 0x200A)]
+    [*characters("\t\n\v\f\r \u00a0\u1680\u2028\u2029\u202f\u205f\u3000"), (0x2000, 0x200A)]
 )
+# White space in ECMA-262 or in Python, which checks a call, but not in both.
+_DOUBTFUL = characters("\x1c\x1d\x1e\x1f\x85\ufeff")
 _SETS = {
     "d": _DIGIT, "D": inverse(_DIGIT), "w": _WORD, "W": inverse(_WORD), "s": _SPACE,
-    "S": inverse(_SPACE), ".": inverse(characters("\n\r\u2028\u2029")),
+    "S": inverse(ranges([*_SPACE, *_DOUBTFUL])), ".": inverse(characters("\n\r\u2028\u2029")),
 }  # fmt: skip
 _CONTROLS = {"n": 10, "r": 13, "t": 9, "f": 12, "v": 11, "0": 0}
 
