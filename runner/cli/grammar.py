@@ -32,7 +32,7 @@ def show(
 
     grammar = build_grammar(contracts(tools), max_calls=max_calls, thought=thought)
     if as_json:
-        print_json({"grammar": grammar.text, "notes": grammar.notes})
+        print_json({"grammar": grammar.text, "notes": grammar.notes, "left_out": grammar.left_out})
         return
     typer.echo(grammar.text, nl=False)
     for text in grammar.notes:

@@ -115,6 +115,7 @@ class Reader:
                 self._literal(match[kind])
             elif kind == "name" and self._stack:
                 self._after_bar = False
+                self._stack[-1].cost += 1
                 self._stack[-1].alternatives[-1].append(Item(match[kind], False, 1, 1))
             elif kind != "space":
                 self._take(kind, match[kind])
@@ -253,7 +254,7 @@ class Reader:
         items[-1] = Item(item.ref, item.blank, least, most)
         times = max(least, most or 0)
         # llama.cpp makes a rule for each of them and refuses 2000; above, it may forget the bound.
-        inner = self.rules[item.ref].cost + 1 if item.ref and " " in item.ref else 1
+        inner = self.rules[item.ref].cost if item.ref and " " in item.ref else 1
         if times * inner >= _LARGEST:
             self.problem(
                 f"the repetition {text} is too large"

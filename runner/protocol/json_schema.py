@@ -19,8 +19,9 @@ from runner.protocol.keys import other_key
 from runner.protocol.literals import dump, literal, value_text
 from runner.protocol.object_rules import MOST_LOOSE, Pair, object_text
 from runner.protocol.pattern import PatternError
-from runner.protocol.schema_cases import KINDS, Case, Cases, Schemas
+from runner.protocol.schema_cases import Case, Cases, Schemas
 from runner.protocol.text_rules import LONGEST_BOUND, text_of_length, text_of_pattern
+from runner.protocol.unenforced import unenforced
 
 _DEEPEST = 32
 _MOST_ITEMS = 1900
@@ -28,15 +29,6 @@ _USUAL_ITEMS = 64
 _MOST_NOTES = 64
 _ELSEWHERE = "(other places)"
 _ATOM = re.compile(r'[a-z][a-z0-9-]*|"(?:\\.|[^"\\])*"')
-_CHECKED = {
-    "not": KINDS, "if": KINDS, "multipleOf": ("number", "integer"),
-    "contains": ("array",), "minContains": ("array",), "maxContains": ("array",),
-    "uniqueItems": ("array",), "unevaluatedItems": ("array",),
-    "patternProperties": ("object",), "propertyNames": ("object",), "minProperties": ("object",),
-    "maxProperties": ("object",), "dependentRequired": ("object",),
-    "dependentSchemas": ("object",), "unevaluatedProperties": ("object",),
-}  # fmt: skip
-
 Notes = tuple[tuple[str, str], ...]
 """Place below the value and keyword, for what is not enforced there."""
 
@@ -82,7 +74,7 @@ class SchemaRules:
                 options += [value_text(v) for v in case.values if isinstance(v, dict)]
             elif "object" in case.kinds:
                 case = replace(case, kinds=frozenset({"object"}))
-                notes += _unenforced(case)
+                notes += unenforced(case)
                 options += self._object(case, 0, "params", notes, closed=True)
         return self._rendered(options, notes, "params")
 
@@ -131,7 +123,7 @@ class SchemaRules:
     ) -> list[str]:
         if case.values is not None:
             return [value_text(value) for value in case.values]
-        notes += _unenforced(case)
+        notes += unenforced(case)
         makers: dict[str, Callable[[], list[str]]] = {
             "string": lambda: self._string(case, hint, notes),
             "number": lambda: self._number(case, notes),
@@ -314,31 +306,6 @@ def _items(case: Case, at: int | None) -> Iterable[Any]:
     for schema in case.schemas:
         fixed = schema.get("prefixItems", ())
         yield fixed[at] if at is not None and at < len(fixed) else schema.get("items", True)
-
-
-def _unenforced(case: Case) -> Iterable[tuple[str, str]]:
-    """Keywords that matter for these types and are left to the check after parsing."""
-    for schema in case.schemas:
-        for keyword, kinds in _CHECKED.items():
-            if keyword in schema and case.kinds & set(kinds) and not _idle(schema, keyword, case):
-                yield "", keyword
-        exempt = schema.get("patternProperties") and "object" in case.kinds
-        if exempt and schema.get("additionalProperties", True) not in (True, {}):
-            yield "", "additionalProperties"
-
-
-def _idle(schema: Mapping[str, Any], keyword: str, case: Case) -> bool:
-    """Whether a keyword asks for nothing."""
-    value = schema[keyword]
-    if keyword == "if":
-        return "then" not in schema and "else" not in schema
-    if keyword in ("minContains", "maxContains"):
-        return "contains" not in schema
-    if keyword == "multipleOf":
-        return value == 1 and "number" not in case.kinds
-    if keyword in ("uniqueItems", "minProperties"):
-        return not value
-    return keyword not in ("not", "contains") and value in (True, {})
 
 
 def _joined(options: Sequence[str]) -> list[str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from referencing.exceptions import Unresolvable
-
 _ABOUT = {
     "type", "enum", "const", "title", "description", "default", "examples", "deprecated",
     "readOnly", "writeOnly", "$comment", "format",
@@ -35,8 +33,4 @@ class Checker:
             from jsonschema import Draft202012Validator
 
             self._validator = Draft202012Validator(self._root)
-        try:
-            return bool(self._validator.evolve(schema=schema).is_valid(value))
-        except (Unresolvable, RecursionError):
-            # Left to the check of the call, which will name what is wrong.
-            return True
+        return bool(self._validator.evolve(schema=schema).is_valid(value))

@@ -37,7 +37,7 @@ BAD = {
     "root ::=": "alternative is empty",
     'root ::= "a"{2000}': "too large",
     'root ::= "a"{0,5000}': "too large",
-    'root ::= ( "a" "b" ){0,1999}': "too large for what it repeats",
+    'root ::= ( "a" x ){0,1999}\nx ::= "b"': "too large for what it repeats",
     'root ::= (("a"{0,99}){0,99}){0,99}': "too large for what it repeats",
     'root ::= ("a"*)*': "may be empty is repeated",
     'root ::= x+\nx ::= "a"?': "may be empty is repeated",

@@ -410,3 +410,13 @@ def test_every_grammar_is_portable(seed):
     found = drawn(seed)
     if found is not None:
         assert gbnf_problems(found[2].text) == []
+
+
+@given(st.integers(0, 2**32))
+@settings(max_examples=50, deadline=None)
+def test_another_engine_reads_every_grammar(seed):
+    llguidance = pytest.importorskip("llguidance")
+    found = drawn(seed)
+    if found is not None:
+        grammar = llguidance.grammar_from("gbnf", found[2].text)
+        assert llguidance.LLMatcher.validate_grammar(grammar) == ""
