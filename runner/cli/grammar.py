@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from runner.cli.options import ContractsOption, contracts
-from runner.cli.output import JsonOption, note, print_json
+from runner.cli.output import ExitCode, JsonOption, note, print_json
+from runner.core.errors import ConfigError
 
 app = typer.Typer(help="The grammar that holds a model to the protocol.", no_args_is_help=True)
 
@@ -29,8 +32,41 @@ def show(
 
     grammar = build_grammar(contracts(tools), max_calls=max_calls, thought=thought)
     if as_json:
-        print_json({"grammar": grammar.text, "notes": grammar.notes})
+        print_json({"grammar": grammar.text, "notes": grammar.notes, "left_out": grammar.left_out})
         return
     typer.echo(grammar.text, nl=False)
     for text in grammar.notes:
         note(text)
+
+
+@app.command()
+def check(
+    file: Annotated[str, typer.Argument(help="A GBNF file; - for stdin.")] = "-",
+    as_json: JsonOption = False,
+) -> None:
+    """Check GBNF text: is it read by llama.cpp, llguidance and xgrammar, and does it end?
+
+    Prints each problem with its line, rule and a hint. Ends with exit code 2 where there are any.
+    """
+    from runner.core.gbnf import gbnf_problems
+
+    problems = gbnf_problems(_text(file))
+    if as_json:
+        print_json({"ok": not problems, "problems": [found._asdict() for found in problems]})
+    elif not problems:
+        typer.echo("fine")
+    else:
+        for found in problems:
+            typer.echo(f"{found}. Hint: {found.hint}")
+    if problems:
+        raise typer.Exit(ExitCode.USAGE)
+
+
+def _text(file: str) -> str:
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigError(
+            f"cannot read a grammar from {file}: {error}", hint="expected GBNF text in UTF-8"
+        ) from error

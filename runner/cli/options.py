@@ -84,8 +84,22 @@ def contracts_from_file(file: Path) -> list[ToolContract]:
     ConfigError
         The file cannot be read, or an entry is no tool.
     """
-    from runner.core.contract import ToolContract
+    found = []
+    for _, contract in tools_in_file(file):
+        if isinstance(contract, ConfigError):
+            raise contract
+        found.append(contract)
+    return found
 
+
+def tools_in_file(file: Path) -> list[tuple[str, ToolContract | ConfigError]]:
+    """Each tool of a file by name: its contract, or why it is none.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or does not hold a list.
+    """
     try:
         data = json.loads(file.read_text("utf-8"))
     except (OSError, ValueError, RecursionError) as error:
@@ -97,21 +111,30 @@ def contracts_from_file(file: Path) -> list[ToolContract]:
             f"{file}: expected a list of tools, found {type(data).__name__}",
             hint='write [{"name": ..., "description": ..., "parameters": {...}}, ...]',
         )
-    found = []
+    found: list[tuple[str, ToolContract | ConfigError]] = []
     for number, entry in enumerate(data, start=1):
         tool: Any = entry.get("function", entry) if isinstance(entry, dict) else entry
-        if not isinstance(tool, dict) or not isinstance(tool.get("name"), str):
-            raise ConfigError(
-                f"{file}: tool {number} has no 'name'",
-                hint='each tool is {"name": ..., "description": ..., "parameters": {...}}',
-            )
-        parameters = tool.get("parameters", {"type": "object", "properties": {}})
-        if not isinstance(parameters, dict):
-            raise ConfigError(
-                f"{file}: 'parameters' of tool {tool['name']!r} must be a JSON Schema object, "
-                f"found {type(parameters).__name__}"
-            )
-        found.append(
-            ToolContract.from_schema(tool["name"], str(tool.get("description", "")), parameters)
-        )
+        named = isinstance(tool, dict) and isinstance(tool.get("name"), str)
+        name = tool["name"] if named else f"tool {number}"
+        try:
+            if not named:
+                raise ConfigError(
+                    f"{file}: tool {number} has no 'name'",
+                    hint='each tool is {"name": ..., "description": ..., "parameters": {...}}',
+                )
+            found.append((name, _contract(file, tool)))
+        except ConfigError as error:
+            found.append((name, error))
     return found
+
+
+def _contract(file: Path, tool: dict[str, Any]) -> ToolContract:
+    from runner.core.contract import ToolContract
+
+    parameters = tool.get("parameters", {"type": "object", "properties": {}})
+    if not isinstance(parameters, dict):
+        raise ConfigError(
+            f"{file}: 'parameters' of tool {tool['name']!r} must be a JSON Schema object, "
+            f"found {type(parameters).__name__}"
+        )
+    return ToolContract.from_schema(tool["name"], str(tool.get("description", "")), parameters)

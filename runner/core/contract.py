@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 from runner.core.errors import ConfigError, ErrorKind
-from runner.core.schema import check_schema
+from runner.core.schema import check_schema, with_null
 
 _NAME = re.compile(r"[^\s\"'`\\{}\[\]:,]{1,128}")
 
@@ -75,6 +75,7 @@ class ToolContract(BaseModel):
         One or two sentences for the model.
     parameters
         A JSON Schema (2020-12) of type ``object``; parameter order is the order of its properties.
+        ``nullable: true`` is taken as OpenAPI means it.
     examples
         Inputs that are shown to the model, each valid under ``parameters``.
     demonstration
@@ -131,8 +132,10 @@ class ToolContract(BaseModel):
                 hint="add the property, or take the name out of 'required'",
             )
         schema = {**schema, "type": "object", "properties": dict(properties)}
+        schema.pop("nullable", None)
         check_schema(schema)
-        return schema
+        plain: dict[str, Any] = with_null(schema)
+        return plain
 
     @classmethod
     def from_schema(

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runner.core.contract import ToolContract
+from runner.core.gbnf import check_gbnf, gbnf_problems
 from runner.protocol.grammar_files import gbnf_rules, names_in
-from runner.protocol.json_schema import SchemaRules, literal
+from runner.protocol.json_schema import SchemaRules
+from runner.protocol.literals import dump, literal
+
+_REMEMBERED = 64
 
 
 @dataclass(frozen=True)
 class Grammar:
     """GBNF text with the start rule ``root``, and what it does not enforce.
 
-    ``notes`` are sentences for the user, one for each weakened parameter.
+    ``notes`` are sentences for the user, one for each weakened parameter and each tool that is
+    left out; ``left_out`` has the names of those tools.
     """
 
     text: str
     notes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 def tool_grammar(tools: Sequence[ToolContract], *, max_calls: int = 4, thought: bool = True) -> str:
@@ -42,27 +49,49 @@ def build_grammar(
     thought
         Whether one THOUGHT line may come first.
 
+    A tool whose schema allows no params at all is left out, with a note.
+
+    Grammars are remembered by what the contracts say, so that a loop that asks in every turn pays
+    once.
+
     Raises
     ------
-    ConfigError
-        A schema refers to something that is not in it.
+    GrammarError
+        The grammar came out larger than engines take.
     """
+    content = json.dumps([(tool.name, json.dumps(tool.parameters)) for tool in tools])
+    return _built(content, max_calls, thought)
+
+
+@functools.lru_cache(maxsize=_REMEMBERED)
+def _built(content: str, max_calls: int, thought: bool) -> Grammar:
+    calls: dict[str, dict[str, str]] = {}
+    notes: dict[str, list[str]] = {}
+    tools: dict[str, str] = {}
+    for number, (tool, parameters) in enumerate(json.loads(content), start=1):
+        name = f"tool-{number}-{_slug(tool)}"
+        tools[name] = tool
+        rules, notes[name] = _tool_rules(name, tool, parameters)
+        if rules:
+            calls[name] = rules
+    text = _turn(calls, max_calls, thought)
+    if gbnf_problems(text):
+        # Whatever is wrong with one tool, the others stay.
+        for name in list(calls):
+            problems = gbnf_problems(_turn({name: calls[name]}, 1, False))
+            if problems:
+                del calls[name]
+                notes[name] = [f"tool {tools[name]!r} is left out of the grammar: {problems[0]}"]
+        text = _turn(calls, max_calls, thought)
+        check_gbnf(text)
+    left_out = tuple(tool for name, tool in tools.items() if name not in calls)
+    told = dict.fromkeys(note for about in notes.values() for note in about)
+    return Grammar(text, tuple(told), left_out)
+
+
+def _turn(calls: dict[str, dict[str, str]], max_calls: int, thought: bool) -> str:
+    """GBNF text for a turn with these calls: name of the rule -> all the rules it needs."""
     rules: dict[str, str] = {}
-    notes: list[str] = []
-    calls = []
-    for number, tool in enumerate(tools, start=1):
-        name = f"tool-{number}-{_slug(tool.name)}"
-        schema = SchemaRules(name, tool.parameters)
-        params = schema.rule_for(tool.parameters)
-        head = literal(f'{{"tool": {json.dumps(tool.name, ensure_ascii=False)}, "params": ')
-        rules[name] = f'{head} {params} "}}"'
-        rules |= schema.rules
-        calls.append(name)
-        notes += [
-            f"tool {tool.name!r}, parameter {place!r}: {keyword!r} is not enforced by the grammar, "
-            "it is checked after"
-            for place, keyword in schema.notes
-        ]
     body = "answer"
     if calls and max_calls > 0:
         rules["call"] = " | ".join(calls)
@@ -70,9 +99,30 @@ def build_grammar(
         # Many vocabularies have one token for the closing braces and the line break.
         rules["actions"] = f'action{more} "\\n"?'
         body = "( actions | answer )"
+    for found in calls.values():
+        rules |= found
     rules = {"root": f"{'thought? ' if thought else ''}{body}", **rules}
     fixed = gbnf_rules("protocol.gbnf") | gbnf_rules("json.gbnf")
-    return Grammar(_reachable(rules, fixed), tuple(dict.fromkeys(notes)))
+    return _reachable(rules, fixed)
+
+
+@functools.lru_cache(maxsize=4 * _REMEMBERED)
+def _tool_rules(name: str, tool: str, parameters: str) -> tuple[dict[str, str], list[str]]:
+    """Rules for the calls of one tool, none where its schema allows none; and notes."""
+    schema = SchemaRules(name, json.loads(parameters))
+    params = schema.params()
+    if params.text is None:
+        return {}, [
+            f"tool {tool!r} is left out of the grammar: its parameters contradict each other, "
+            "no call can satisfy them"
+        ]
+    notes = [
+        f"tool {tool!r}{f', parameter {place!r}' if place else ''}: {keyword!r} is not enforced "
+        "by the grammar, it is checked after"
+        for place, keyword in params.notes
+    ]
+    head = literal(f'{{"tool": {dump(tool)}, "params": ')
+    return {name: f'{head} {params.text} "}}"', **schema.rules}, notes
 
 
 def _slug(name: str) -> str:
@@ -81,13 +131,13 @@ def _slug(name: str) -> str:
 
 
 def _reachable(rules: dict[str, str], fixed: dict[str, str]) -> str:
+    """The rules that ``root`` needs, each followed by those that it is the first to need."""
     known = fixed | rules
     order: dict[str, None] = {}
     waiting = ["root"]
     while waiting:
-        name = waiting.pop(0)
-        if name in order:
-            continue
-        order[name] = None
-        waiting += sorted(names_in(known[name]) - set(order), key=list(known).index)
+        name = waiting.pop()
+        if name not in order:
+            order[name] = None
+            waiting += reversed([n for n in names_in(known[name]) if n not in order])
     return "".join(f"{name} ::= {known[name]}\n" for name in order)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from runner.core.errors import ConfigError
 
+_PART = re.compile(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|\{[0-9,]*\}|([a-z][a-z0-9-]*)')
 _PACKAGE = Path(__file__).parents[1]
 
 
@@ -41,7 +42,6 @@ def gbnf_rules(name: str) -> dict[str, str]:
     return rules
 
 
-def names_in(body: str) -> set[str]:
-    """Names of the rules that the body of a rule refers to."""
-    without_literals = re.sub(r'"(?:\\.|[^"\\])*"|\[(?:\\.|[^\]\\])*\]|\{[0-9,]*\}', " ", body)
-    return set(re.findall(r"[a-z][a-z0-9-]*", without_literals))
+def names_in(body: str) -> list[str]:
+    """Names of the rules that the body of a rule refers to, in order."""
+    return [name for name in _PART.findall(body) if name]

@@ -317,3 +317,64 @@ def test_failed_calls_are_told_after_the_answer(home):
         'ACTION: {"tool": "read_file", "params": {"path": "none.txt"}}\n---\nANSWER: so'
     )
     assert "1 of 1 calls failed" in runner("run", "read").stderr
+
+
+def test_a_grammar_from_stdin_or_a_file_is_checked_with_line_rule_and_hint(tmp_path):
+    shown = runner("grammar", "show", "--tools", "calculator").stdout
+    done = runner("grammar", "check", stdin=shown)
+    assert (done.returncode, done.stdout) == (0, "fine\n")
+    (tmp_path / "bad.gbnf").write_text('root ::= x_y\nx_y ::= x_y "a" | "b"\n')
+    done = runner("grammar", "check", str(tmp_path / "bad.gbnf"))
+    assert done.returncode == 2
+    assert "line 2, rule 'x_y': it begins with itself" in done.stdout
+    data = json_of(runner("grammar", "check", "--json", stdin="root ::= ."))
+    assert not data["ok"]
+    (problem,) = data["problems"]
+    assert (problem["line"], problem["rule"]) == (1, "root")
+    assert "class" in problem["hint"]
+
+
+def test_a_grammar_that_cannot_be_read_is_a_use_error(tmp_path):
+    done = runner("grammar", "check", str(tmp_path / "none.gbnf"))
+    assert done.returncode == 2
+    assert "none.gbnf" in done.stderr
+
+
+def test_each_tool_of_a_file_is_judged_and_one_bad_one_hides_no_other(tmp_path):
+    file = tmp_path / "tools.json"
+    never = {
+        "properties": {"a": {"type": "integer", "minimum": 5, "maximum": 4}},
+        "required": ["a"],
+    }
+    parameters = {
+        "fine": {"properties": {"a": {"type": "string"}}},
+        "refused": {"properties": {"a": {"type": "any"}}},
+        "weakened": {"properties": {"a": {"type": "number", "minimum": 0}}},
+        "left out": never,
+    }
+    tools = [
+        {"name": name.replace(" ", "-"), "parameters": schema}
+        for name, schema in parameters.items()
+    ]
+    file.write_text(json.dumps([*tools, {"function": {"name": "fine"}}, 3]))
+    done = runner("tools", "lint", "--tools", str(file), "--json")
+    assert done.returncode == 2
+    found = [(row["name"], row["status"]) for row in json_of(done)["tools"]]
+    assert found == [
+        ("fine", "fine"),
+        ("refused", "refused"),
+        ("weakened", "weakened"),
+        ("left-out", "left out"),
+        ("fine", "refused"),
+        ("tool 6", "refused"),
+    ]
+    text = runner("tools", "lint", "--tools", str(file)).stdout
+    assert "parameter 'a': 'minimum' is not enforced" in text
+    file.write_text(json.dumps(tools[2:3]))
+    assert runner("tools", "lint", "--tools", str(file)).returncode == 0
+
+
+def test_the_built_in_tools_are_fine():
+    done = runner("tools", "lint", "--json")
+    assert done.returncode == 0
+    assert {row["status"] for row in json_of(done)["tools"]} == {"fine"}

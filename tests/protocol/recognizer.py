@@ -13,6 +13,7 @@ TOKEN = re.compile(
     |(?P<repeat>\{\d*,?\d*\}|[?*+])|(?P<open>\()|(?P<close>\))|(?P<bar>\|))""",
     re.VERBOSE,
 )
+EMPTY = 0
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "]": "]", "[": "["}
 
 
@@ -37,7 +38,10 @@ class Grammar:
 
     def __init__(self, text: str) -> None:
         self.rules = {}
-        for line in text.splitlines():
+        self._nodes, self._node_numbers = [], {}
+        self._stacks, self._stack_numbers = [None], {}
+        self._bodies, self._expanded = {}, {}
+        for line in text.removesuffix("\n").split("\n"):
             name, separator, body = line.partition(" ::= ")
             assert separator, f"not a rule: {line}"
             assert name not in self.rules, f"rule {name} twice"
@@ -136,69 +140,95 @@ class Grammar:
                 return character
 
     def accepts(self, text: str) -> bool:
-        """Whether the whole text belongs to the language (breadth-first, without recursion)."""
-        states = {self._push((), self.rules["root"])}
-        states = self._expand(states)
+        """Whether the whole text belongs to the language (breadth-first, without recursion).
+
+        Stacks of what is still to come are kept as numbers: each distinct part of the grammar and
+        each distinct stack has one, so that no step looks at more than the top.
+        """
+        states = self._ready(self._push(self._node(self.rules["root"]), EMPTY))
         for character in text:
             stepped = set()
             for state in states:
-                if state and self._takes(state[-1], character):
-                    stepped.add(self._after(state, character))
-            states = self._expand(stepped)
+                if state != EMPTY:
+                    top, rest = self._stacks[state]
+                    follow = self._after(top, rest, character)
+                    if follow is not None:
+                        stepped.add(follow)
+            states = set().union(*(self._ready(state) for state in stepped))
             if not states:
                 return False
-        return () in states
+        return EMPTY in states
+
+    def _node(self, node) -> int:
+        """The number of a part of the grammar; equal parts have the same."""
+        kind = node[0]
+        if kind in ("alt", "seq"):
+            node = (kind, *(self._node(inner) for inner in node[1]))
+        elif kind == "rep":
+            inner = node[1] if isinstance(node[1], int) else self._node(node[1])
+            node = (kind, inner, *node[2:])
+        elif kind == "class":
+            node = (kind, node[1], tuple(node[2]))
+        return self._number(self._nodes, self._node_numbers, node)
+
+    def _push(self, node: int, rest: int) -> int:
+        return self._number(self._stacks, self._stack_numbers, (node, rest))
 
     @staticmethod
-    def _push(state, node):
-        return (*state, _frozen(node))
+    def _number(known, numbers, item) -> int:
+        if item not in numbers:
+            numbers[item] = len(known)
+            known.append(item)
+        return numbers[item]
 
-    @staticmethod
-    def _takes(node, character):
+    def _after(self, top: int, rest: int, character: str):
+        """The stack when a character was read, or None where it does not fit."""
+        node = self._nodes[top]
         if node[0] == "lit":
-            return node[1][0] == character
+            if node[1][0] != character:
+                return None
+            return self._push(self._node(("lit", node[1][1:])), rest) if node[1][1:] else rest
         _, negative, ranges = node
-        return any(low <= character <= high for low, high in ranges) != negative
+        return rest if any(low <= character <= high for low, high in ranges) != negative else None
 
-    @staticmethod
-    def _after(state, character):
-        top = state[-1]
-        if top[0] == "lit" and len(top[1]) > 1:
-            return (*state[:-1], ("lit", top[1][1:]))
-        return state[:-1]
-
-    def _expand(self, states):
-        """Replace what is no terminal on top of each stack, until all tops are terminals."""
-        done, waiting = set(), list(states)
-        seen = set(waiting)
+    def _ready(self, state: int):
+        """Stacks that a stack stands for, all with a text or a class on top, or empty."""
+        if state in self._expanded:
+            return self._expanded[state]
+        done, seen, waiting = set(), {state}, [state]
         while waiting:
-            state = waiting.pop()
-            if not state or state[-1][0] == "class" or (state[-1][0] == "lit" and state[-1][1]):
-                done.add(state)
+            stack = waiting.pop()
+            if stack == EMPTY:
+                done.add(stack)
                 continue
-            rest, top = state[:-1], state[-1]
-            if top[0] == "lit":
+            top, rest = self._stacks[stack]
+            kind, *parts = self._nodes[top]
+            if kind == "class" or (kind == "lit" and parts[0]):
+                done.add(stack)
+                continue
+            if kind == "lit":
                 new = [rest]
-            elif top[0] == "ref":
-                new = [(*rest, _frozen(self.rules[top[1]]))]
-            elif top[0] == "alt":
-                new = [(*rest, option) for option in top[1]]
-            elif top[0] == "seq":
-                new = [(*rest, *reversed(top[1]))]
+            elif kind == "ref":
+                if parts[0] not in self._bodies:
+                    self._bodies[parts[0]] = self._node(self.rules[parts[0]])
+                new = [self._push(self._bodies[parts[0]], rest)]
+            elif kind == "alt":
+                new = [self._push(option, rest) for option in parts]
+            elif kind == "seq":
+                follow = rest
+                for item in reversed(parts):
+                    follow = self._push(item, follow)
+                new = [follow]
             else:
-                _, inner, least, most = top
+                inner, least, most = parts
                 new = [] if least else [rest]
                 if most is None or most > 0:
                     left = None if most is None else most - 1
-                    new.append((*rest, ("rep", inner, max(least - 1, 0), left), inner))
+                    more = self._node(("rep", inner, max(least - 1, 0), left))
+                    new.append(self._push(inner, self._push(more, rest)))
             for item in new:
                 if item not in seen:
                     seen.add(item)
                     waiting.append(item)
+        self._expanded[state] = done
         return done
-
-
-def _frozen(node):
-    if isinstance(node, (list, tuple)):
-        return tuple(_frozen(item) for item in node)
-    return node

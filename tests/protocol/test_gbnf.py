@@ -79,7 +79,8 @@ def test_whatever_the_grammar_allows_parses_strictly(tool_names, schema, seed, t
     for _ in range(5):
         text = grammar.sample(rng)
         turn = parse_turn(text, tools)
-        assert turn.receipts == ()
+        # An integer may be spelled 3.0, which is read as 3 and said so. Nothing else is changed.
+        assert all(re.fullmatch(r"read (-?\d+)\.0 as (\1|0)", r.what) for r in turn.receipts)
         assert (turn.answer is None) == bool(turn.calls)
         assert len(turn.calls) <= 3
         written = re.findall(r"^ACTION: (.*)$", text, re.MULTILINE) if turn.calls else []
@@ -161,7 +162,7 @@ def test_without_tools_or_calls_only_an_answer_is_left(options):
 
 def test_what_the_grammar_does_not_enforce_is_noted_with_tool_and_parameter():
     tool = ToolContract.from_schema(
-        "x", "d", {"properties": {"y": {"type": "string", "pattern": "^a+$"}}}
+        "x", "d", {"properties": {"y": {"type": "string", "pattern": "(?=a)"}}}
     )
     assert build_grammar([tool]).notes == (
         "tool 'x', parameter 'y': 'pattern' is not enforced by the grammar, it is checked after",
