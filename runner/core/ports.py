@@ -15,6 +15,9 @@ class View(Protocol):
     def text(self, piece: str) -> None:
         """A piece of the turn that is being written. Not parsed yet, may still be refused."""
 
+    def thinking(self, piece: str) -> None:
+        """A piece of what the model thinks before it writes a turn. Never part of the turn."""
+
     def progress(self, done: int, total: int) -> None:
         """``done`` of ``total`` new prompt tokens are evaluated."""
 
@@ -40,14 +43,15 @@ class Model(Protocol):
         seed: int,
         view: View | None = None,
     ) -> Generation:
-        """Write the next assistant turn.
+        """Write the next assistant turn, after some thinking where the model is set to think.
 
         Parameters
         ----------
         grammar
             GBNF text that the turn must follow; a model that cannot constrain ignores it.
         max_tokens
-            Most new tokens; fewer where the context window ends first.
+            Most new tokens of the turn; fewer where the context window ends first. Thinking has a
+            budget of its own.
 
         Raises
         ------

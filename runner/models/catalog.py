@@ -16,11 +16,11 @@ from runner.core import toml
 from runner.core.errors import ConfigError
 from runner.models.llama.model import LlamaModel
 from runner.models.scripted import ScriptedModel
-from runner.models.settings import ModelSettings, Sampling
+from runner.models.settings import ModelSettings, Sampling, Thinking
 
 FILE_NAME = "models.toml"
 ENVIRONMENT = "RUNNER_MODELS"
-_TABLES: dict[str, type[BaseModel]] = {"sampling": Sampling}
+_TABLES: dict[str, type[BaseModel]] = {"sampling": Sampling, "thinking": Thinking}
 
 
 @dataclass(frozen=True)

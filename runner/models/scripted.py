@@ -97,6 +97,8 @@ class ScriptedModel(Closing):
         said = step(request) if callable(step) else step
         generation = said if isinstance(said, Generation) else Generation(said, _END)
         if view is not None:
+            if generation.thinking:
+                view.thinking(generation.thinking)
             view.text(generation.text)
         return generation
 

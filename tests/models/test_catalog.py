@@ -4,6 +4,7 @@ import pytest
 
 from runner.core.errors import ConfigError, ModelFileError
 from runner.models import find_catalog, load_catalog, load_model
+from runner.models.settings import ModelSettings
 
 GOOD = """
 default = "small"
@@ -56,6 +57,9 @@ def test_the_projects_own_file_names_the_three_models():
         ('[models.a]\npath = "x"\ncontext = "big"', "models.a.context = 'big'", "models.md"),
         ('[models.a]\npath = "x"\nkind = "gpt"', "models.a.kind = 'gpt'", ""),
         ('[models.a]\npath = "x"\nsha256 = "abc"', "models.a.sha256 = 'abc'", ""),
+        ('[models.a]\npath = "x"\nthinking = "yes"', "models.a.thinking = 'yes'", ""),
+        ('[models.a]\npath = "x"\nthinking = {buget = 1}', "thinking.buget", "'budget'"),
+        ('[models.a]\npath = "x"\nthinking = {budget = -1}', "thinking.budget = -1", ""),
         ('[models.a]\nlicense = "x"', "'path'", "path"),
         ('[models.q.5]\npath = "x"', "'models.q.5'", '[models."q.5"]'),
         ("default = []", "default = []", ""),
@@ -73,6 +77,26 @@ def test_a_bad_file_is_an_error_that_names_the_key_and_what_to_do(write, text, m
     assert message in str(caught.value)
     assert str(file) in str(caught.value)
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("value", "budget", "close"),
+    [
+        ('"off"', 0, "</think>"),
+        ('"on"', 1024, "</think>"),
+        ("{ budget = 24 }", 24, "</think>"),
+        ('{ open = "[T]", close = "[/T]" }', 1024, "[/T]"),
+    ],
+)
+def test_thinking_is_a_word_or_a_table(write, value, budget, close):
+    catalog = load_catalog(write(f'[models.a]\npath = "x"\nthinking = {value}'))
+    thinking = catalog.models["a"].thinking
+    assert (thinking.budget, thinking.close) == (budget, close)
+
+
+def test_settings_come_back_from_json(write):
+    settings = load_catalog(write(GOOD)).models["small"]
+    assert ModelSettings.model_validate(settings.public()) == settings
 
 
 def test_a_missing_file_is_an_error(tmp_path):

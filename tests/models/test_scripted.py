@@ -35,3 +35,27 @@ def test_a_script_that_is_over_says_so():
 def test_a_missing_script_is_an_error(tmp_path):
     with pytest.raises(ModelFileError, match=r"none\.txt"):
         ScriptedModel.from_file(tmp_path / "none.txt")
+
+
+def test_thoughts_and_text_of_a_step_go_to_the_view_apart():
+    class Seen:
+        def __init__(self):
+            self.pieces = []
+
+        def text(self, piece):
+            self.pieces.append(("text", piece))
+
+        def thinking(self, piece):
+            self.pieces.append(("thinking", piece))
+
+        def progress(self, done, total):
+            pass
+
+        def event(self, kind, data):
+            pass
+
+    view = Seen()
+    model = ScriptedModel([Generation("ANSWER: 1", thinking="hm"), "ANSWER: 2"])
+    for _ in range(2):
+        model.generate([], grammar=None, max_tokens=9, seed=1, view=view)
+    assert view.pieces == [("thinking", "hm"), ("text", "ANSWER: 1"), ("text", "ANSWER: 2")]

@@ -188,6 +188,8 @@ class _Worker:
                 return event
             if view is not None and event["event"] == "text":
                 view.text(event["piece"])
+            elif view is not None and event["event"] == "thinking":
+                view.thinking(event["piece"])
             elif view is not None and event["event"] == "progress":
                 view.progress(event["done"], event["total"])
 

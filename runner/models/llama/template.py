@@ -53,6 +53,8 @@ class ChatTemplate:
         Where it came from: ``gguf``, the name of a built-in template, or a path.
     bos, eos
         Texts of the model's begin and end tokens; templates may print them.
+    thinking
+        Whether the model is to think before a turn, where the template can say so.
     """
 
     def __init__(
@@ -63,10 +65,13 @@ class ChatTemplate:
         bos: str = "",
         eos: str = "",
         stops: tuple[str, ...] = (),
+        thinking: bool = False,
     ) -> None:
         self.origin = origin
         self.stops = stops
-        self._globals = {"bos_token": bos, "eos_token": eos}
+        # Templates know the switch under one of these names.
+        switches = {"enable_thinking": thinking, "thinking": thinking}
+        self._globals = {"bos_token": bos, "eos_token": eos, **switches}
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
         )
@@ -130,7 +135,13 @@ class ChatTemplate:
 
 
 def load_template(
-    choice: str | None, gguf_template: str | None, folder: Path, *, bos: str, eos: str
+    choice: str | None,
+    gguf_template: str | None,
+    folder: Path,
+    *,
+    bos: str,
+    eos: str,
+    thinking: bool = False,
 ) -> ChatTemplate:
     """The template to use: ``choice`` (a built-in name or a path), else the GGUF's, else plain.
 
@@ -145,7 +156,7 @@ def load_template(
         ``choice`` is neither a built-in template nor a readable file.
     """
     if choice is None and gguf_template:
-        return ChatTemplate(gguf_template, "gguf", bos=bos, eos=eos)
+        return ChatTemplate(gguf_template, "gguf", bos=bos, eos=eos, thinking=thinking)
     name = choice or "plain"
     if name in BUILT_IN_STOPS:
         source = (BUILT_IN / f"{name}.j2").read_text("utf-8")
@@ -159,7 +170,7 @@ def load_template(
             f"{path}: {error}",
             hint="correct `template` in models.toml, or leave it out to use the model's own",
         ) from error
-    return ChatTemplate(source, str(path), bos=bos, eos=eos)
+    return ChatTemplate(source, str(path), bos=bos, eos=eos, thinking=thinking)
 
 
 def _join_neighbours(messages: Sequence[Message]) -> list[Message]:

@@ -14,7 +14,9 @@ def generation_to_wire(generation: Generation) -> dict[str, Any]:
 
 
 def generation_from_wire(message: dict[str, Any]) -> Generation:
-    return Generation(message["text"], message["stop"], Usage(**message["usage"]))
+    return Generation(
+        message["text"], message["stop"], Usage(**message["usage"]), message["thinking"]
+    )
 
 
 def error_to_wire(error: errors.RunnerError) -> dict[str, Any]:
