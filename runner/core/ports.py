@@ -31,8 +31,15 @@ class Model(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def dialect(self) -> str:
+        """How turns are spelled; see `runner.protocol.dialects`."""
+
     def describe(self) -> dict[str, Any]:
-        """What a transcript must say about the model: file, hash, settings, versions."""
+        """What a transcript must say about the model: file, hash, settings, versions.
+
+        ``template_tools`` says, where it is there, whether ``tools`` may be given to `generate`.
+        """
 
     def generate(
         self,
@@ -41,6 +48,7 @@ class Model(Protocol):
         grammar: str | None,
         max_tokens: int,
         seed: int,
+        tools: Sequence[ToolContract] = (),
         view: View | None = None,
     ) -> Generation:
         """Write the next assistant turn, after some thinking where the model is set to think.
@@ -52,6 +60,8 @@ class Model(Protocol):
         max_tokens
             Most new tokens of the turn; fewer where the context window ends first. Thinking has a
             budget of its own.
+        tools
+            Contracts that the model's own template presents; empty where the prompt presents them.
 
         Raises
         ------

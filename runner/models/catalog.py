@@ -148,7 +148,7 @@ def load_model(
     name = catalog.name_of(name)
     settings = catalog.models[name]
     if settings.kind == "scripted":
-        return ScriptedModel.from_file(settings.path, name=name)
+        return ScriptedModel.from_file(settings.path, name=name, dialect=settings.dialect)
     return LlamaModel(name, settings, catalog.file.parent)
 
 

@@ -68,6 +68,8 @@ class ModelSettings(BaseModel):
         Layers to put on a GPU; ``auto`` for all where the build supports one.
     threads
         Threads for decoding; None for every core this process may use.
+    dialect
+        How turns are spelled.
     thinking
         ``"off"``, ``"on"``, or a table of `Thinking`.
     template
@@ -84,7 +86,7 @@ class ModelSettings(BaseModel):
     context: int | None = Field(default=None, ge=256, le=2**24)
     gpu_layers: Literal["auto"] | Annotated[int, Field(ge=-1, le=10_000)] = "auto"
     threads: int | None = Field(default=None, ge=1, le=512)
-    dialect: Literal["action"] = "action"
+    dialect: str = Field(default="action", pattern="^[a-z][a-z0-9-]*$")
     thinking: Annotated[Thinking, BeforeValidator(_thinking)] = _THINKING_WORDS["off"]
     sampling: Sampling = Sampling()
     template: str | None = None

@@ -17,6 +17,7 @@ sampling = { temperature = 0.7 }
 [models.script]
 kind = "scripted"
 path = "turns.txt"
+dialect = "tool-call"
 """ % ("0" * 64)
 
 
@@ -60,6 +61,7 @@ def test_the_projects_own_file_names_the_three_models():
         ('[models.a]\npath = "x"\nthinking = "yes"', "models.a.thinking = 'yes'", ""),
         ('[models.a]\npath = "x"\nthinking = {buget = 1}', "thinking.buget", "'budget'"),
         ('[models.a]\npath = "x"\nthinking = {budget = -1}', "thinking.budget = -1", ""),
+        ('[models.a]\npath = "x"\ndialect = "Tool Call"', "models.a.dialect", ""),
         ('[models.a]\nlicense = "x"', "'path'", "path"),
         ('[models.q.5]\npath = "x"', "'models.q.5'", '[models."q.5"]'),
         ("default = []", "default = []", ""),
@@ -125,6 +127,7 @@ def test_scripted_models_come_from_a_text_file(write, tmp_path):
     with load_model("script", config=write(GOOD)) as model:
         said = [model.generate([], grammar=None, max_tokens=9, seed=1).text for _ in range(2)]
     assert said == ["ANSWER: one", "ANSWER: two"]
+    assert model.dialect == "tool-call"
 
 
 def test_the_file_is_looked_for_here_before_elsewhere(write, tmp_path, monkeypatch):

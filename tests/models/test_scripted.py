@@ -1,6 +1,6 @@
 import pytest
 
-from runner import ScriptedModel
+from runner import ScriptedModel, ToolContract
 from runner.core.conversation import Generation, Message
 from runner.core.errors import ModelError, ModelFileError
 
@@ -59,3 +59,11 @@ def test_thoughts_and_text_of_a_step_go_to_the_view_apart():
     for _ in range(2):
         model.generate([], grammar=None, max_tokens=9, seed=1, view=view)
     assert view.pieces == [("thinking", "hm"), ("text", "ANSWER: 1"), ("text", "ANSWER: 2")]
+
+
+def test_tools_to_present_are_kept_with_the_request_and_the_dialect_is_told():
+    tool = ToolContract.from_schema("now", "Tells the time.", {"type": "object"})
+    model = ScriptedModel(["one"], dialect="other")
+    model.generate([], grammar=None, max_tokens=9, seed=1, tools=[tool])
+    assert model.requests[0].tools == (tool,)
+    assert (model.dialect, ScriptedModel([]).dialect) == ("other", "action")

@@ -6,7 +6,7 @@ import codecs
 import ctypes
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from runner.models.llama.sampler import Sampler
 from runner.models.llama.template import load_template
 from runner.models.llama.thinking import forced_close, own_close, with_thinking
 from runner.models.llama.threads import usable_cores
+from runner.models.llama.tool_text import join_around_tools
 from runner.models.llama.watch import TextWatch
 from runner.models.settings import ModelSettings
 
@@ -118,6 +119,7 @@ class Engine:
             "context_trained": lib.llama_model_n_ctx_train(self.model),
             "vocabulary": lib.llama_vocab_n_tokens(self.vocab),
             "template": self.template.origin,
+            "template_tools": self.template.shows_tools,
             "threads": self.threads,
             "gpu": bool(lib.llama_supports_gpu_offload()),
             "llama_cpp_python": lib.__version__,
@@ -134,14 +136,17 @@ class Engine:
             raise WorkerError(f"llama.cpp could not tokenise a text of {len(data)} bytes")
         return list(tokens[:count])
 
-    def prompt(self, messages: Sequence[Message]) -> list[int]:
+    def prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> list[int]:
         """Tokens of the whole conversation, up to where the model writes."""
         tokens: list[int] = []
-        segments = self.template.render(messages)
-        for text, message in with_thinking(segments, self.settings.thinking):
-            if message is None:
+        segments = self.template.render(messages, tools)
+        segments = with_thinking(segments, self.settings.thinking)
+        for text, source in join_around_tools(segments, self._control_tokens):
+            if source is None:
                 tokens += self.tokenize(text, special=True)
-            elif message.role == "assistant" and text in self.written:
+            elif source != "tools" and source.role == "assistant" and text in self.written:
                 tokens += self.written[text]
             else:
                 tokens += self.tokenize(text, special=False)
@@ -150,6 +155,18 @@ class Engine:
             tokens.insert(0, bos)
         return tokens
 
+    def _control_tokens(self, markup: str) -> tuple[int, int] | None:
+        """Where the first control token in ``markup`` begins, and where the last one ends."""
+        start, end = -1, 0
+        for token in self.tokenize(markup, special=True):
+            if lib.llama_vocab_is_control(self.vocab, token):
+                piece = self._piece_of(token)
+                at = markup.find(piece, end)
+                if at < 0:  # spelled otherwise in the vocabulary
+                    return 0, len(markup)
+                start, end = at if start < 0 else start, at + len(piece)
+        return None if start < 0 else (start, end)
+
     def generate(
         self,
         messages: Sequence[Message],
@@ -157,12 +174,13 @@ class Engine:
         grammar: str | None,
         max_tokens: int,
         seed: int,
+        tools: Sequence[Mapping[str, Any]] = (),
         on_text: Callable[[str], None],
         on_progress: Callable[[int, int], None],
         on_thinking: Callable[[str], None] = lambda piece: None,
     ) -> Generation:
         """Continue the conversation by one turn. Errors as in `runner.core.ports.Model`."""
-        tokens = self.prompt(messages)
+        tokens = self.prompt(messages, tools)
         needed = len(tokens) + self.closing_tokens + _SMALLEST_REPLY
         if needed > self.window:
             raise ContextOverflowError(needed, self.window)

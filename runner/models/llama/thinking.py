@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runner.models.llama.template import Segment
+from runner.models.llama.tool_text import Segment
 from runner.models.settings import Thinking
 
 
