@@ -100,10 +100,13 @@ def _as_text(event: dict[str, Any]) -> str:
         return f"model: {event['name']}"
     if kind == "model.reply":
         usage = event["usage"]
+        # Not in the transcripts of older versions.
+        thinking = event.get("thinking", "").strip()
+        thoughts = f"(thinking) {thinking}\n" if thinking else ""
         return (
             f"\n-- turn {event['turn']}, attempt {event['attempt']}: {usage['prompt_tokens']} "
             f"prompt tokens ({usage['reused_tokens']} reused), {usage['generated_tokens']} "
-            f"written, stopped by {event['stop']} --\n{event['text']}"
+            f"written, stopped by {event['stop']} --\n{thoughts}{event['text']}"
         )
     if kind == "model.rejected":
         return f"refused ({event['kind']}): {event['message']}"

@@ -29,11 +29,13 @@ class TerminalView:
         self._turn = ""
         self._shown = 0
         self._answer_shown = ""
+        self._thinking = ""
         self._progress_since: float | None = None
         self._progress_line = False
 
     def text(self, piece: str) -> None:
         self._end_progress()
+        self._end_thinking()
         if not self._turn:
             self._answer_shown = ""
         self._turn += piece
@@ -52,6 +54,14 @@ class TerminalView:
             self._out.flush()
             self._answer_shown += new
             self._shown = len(self._turn)
+
+    def thinking(self, piece: str) -> None:
+        self._end_progress()
+        if not self._thinking:
+            piece = piece.lstrip()
+        if piece:
+            self._write(self._dimmed(piece if self._thinking else f"(thinking) {piece}"))
+            self._thinking += piece
 
     def progress(self, done: int, total: int) -> None:
         now = time.monotonic()
@@ -97,6 +107,7 @@ class TerminalView:
 
     def _end_reply(self) -> None:
         self._end_progress()
+        self._end_thinking()
         if not self._turn:
             return
         answered = _ANSWER.search(self._turn) is not None and self._live_answers
@@ -107,6 +118,14 @@ class TerminalView:
             self._show(len(self._turn))
             self._write("\n")
         self._turn, self._shown = "", 0
+
+    def _end_thinking(self) -> None:
+        if self._thinking and not self._thinking.endswith("\n"):
+            self._write("\n")
+        self._thinking = ""
+
+    def _dimmed(self, text: str) -> str:
+        return typer.style(text, dim=True) if self._err.isatty() else text
 
     def _end_progress(self) -> None:
         if self._progress_line:
@@ -122,6 +141,9 @@ class QuietView(TerminalView):
     """Shows nothing but the answer at the end."""
 
     def text(self, piece: str) -> None:
+        """Not shown."""
+
+    def thinking(self, piece: str) -> None:
         """Not shown."""
 
     def progress(self, done: int, total: int) -> None:

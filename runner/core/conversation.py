@@ -80,7 +80,8 @@ class Usage:
     """What a generation (or a whole run) cost. Token counts, and seconds of wall clock.
 
     ``prompt_tokens`` is the whole prompt, ``reused_tokens`` the part of it that was still in the
-    KV cache; ``masked_tokens`` are those where the grammar refused the model's first choice.
+    KV cache; ``masked_tokens`` are those where the grammar refused the model's first choice;
+    ``thinking_tokens`` is the part of ``generated_tokens`` that was written before the turn itself.
     """
 
     prompt_tokens: int = 0
@@ -89,6 +90,7 @@ class Usage:
     masked_tokens: int = 0
     prompt_seconds: float = 0.0
     decode_seconds: float = 0.0
+    thinking_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(
@@ -98,6 +100,7 @@ class Usage:
             self.masked_tokens + other.masked_tokens,
             self.prompt_seconds + other.prompt_seconds,
             self.decode_seconds + other.decode_seconds,
+            self.thinking_tokens + other.thinking_tokens,
         )
 
 
@@ -105,6 +108,8 @@ class Usage:
 class Generation:
     """The raw text of one turn, why it stopped, and its cost.
 
+    ``thinking`` is the reasoning text that the model wrote before the turn, without its tags. It is
+    no part of ``text``, follows no grammar and is never shown to the model again.
     ``stop`` is ``end`` (the model ended its turn), ``length`` (token limit or full context),
     ``stop`` (a stop string of the template) or ``degenerate`` (it only repeated itself).
     """
@@ -112,3 +117,4 @@ class Generation:
     text: str
     stop: StopReason = "end"
     usage: Usage = field(default_factory=Usage)
+    thinking: str = ""

@@ -15,6 +15,9 @@ class View(Protocol):
     def text(self, piece: str) -> None:
         """A piece of the turn that is being written. Not parsed yet, may still be refused."""
 
+    def thinking(self, piece: str) -> None:
+        """A piece of what the model thinks before it writes a turn. Never part of the turn."""
+
     def progress(self, done: int, total: int) -> None:
         """``done`` of ``total`` new prompt tokens are evaluated."""
 
@@ -28,8 +31,15 @@ class Model(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def dialect(self) -> str:
+        """How turns are spelled; see `runner.protocol.dialects`."""
+
     def describe(self) -> dict[str, Any]:
-        """What a transcript must say about the model: file, hash, settings, versions."""
+        """What a transcript must say about the model: file, hash, settings, versions.
+
+        ``template_tools`` says, where it is there, whether ``tools`` may be given to `generate`.
+        """
 
     def generate(
         self,
@@ -38,16 +48,20 @@ class Model(Protocol):
         grammar: str | None,
         max_tokens: int,
         seed: int,
+        tools: Sequence[ToolContract] = (),
         view: View | None = None,
     ) -> Generation:
-        """Write the next assistant turn.
+        """Write the next assistant turn, after some thinking where the model is set to think.
 
         Parameters
         ----------
         grammar
             GBNF text that the turn must follow; a model that cannot constrain ignores it.
         max_tokens
-            Most new tokens; fewer where the context window ends first.
+            Most new tokens of the turn; fewer where the context window ends first. Thinking has a
+            budget of its own.
+        tools
+            Contracts that the model's own template presents; empty where the prompt presents them.
 
         Raises
         ------

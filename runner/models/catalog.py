@@ -16,11 +16,11 @@ from runner.core import toml
 from runner.core.errors import ConfigError
 from runner.models.llama.model import LlamaModel
 from runner.models.scripted import ScriptedModel
-from runner.models.settings import ModelSettings, Sampling
+from runner.models.settings import ModelSettings, Sampling, Thinking
 
 FILE_NAME = "models.toml"
 ENVIRONMENT = "RUNNER_MODELS"
-_TABLES: dict[str, type[BaseModel]] = {"sampling": Sampling}
+_TABLES: dict[str, type[BaseModel]] = {"sampling": Sampling, "thinking": Thinking}
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,7 @@ def load_model(
     name = catalog.name_of(name)
     settings = catalog.models[name]
     if settings.kind == "scripted":
-        return ScriptedModel.from_file(settings.path, name=name)
+        return ScriptedModel.from_file(settings.path, name=name, dialect=settings.dialect)
     return LlamaModel(name, settings, catalog.file.parent)
 
 

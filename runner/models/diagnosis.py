@@ -16,10 +16,11 @@ import psutil
 
 from runner.core.conversation import Message
 from runner.core.errors import RunnerError
-from runner.models.catalog import Catalog, load_catalog, load_model
+from runner.models.catalog import Catalog, load_catalog
 from runner.models.llama.gguf import check_complete, read_header
 from runner.models.llama.model import LlamaModel
 from runner.models.llama.threads import usable_cores
+from runner.models.settings import Thinking
 
 _SPEED_FLAGS = ("avx", "avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8")
 
@@ -59,7 +60,7 @@ def examine(
     findings.append(Finding("models.toml", "ok", str(catalog.file)))
     findings += _files(catalog, name)
     if test:
-        findings.append(_self_test(name, config))
+        findings.append(_self_test(name, catalog))
     return findings
 
 
@@ -118,12 +119,14 @@ def _files(catalog: Catalog, default: str) -> list[Finding]:
     return findings
 
 
-def _self_test(name: str, config: Path | None) -> Finding:
+def _self_test(name: str, catalog: Catalog) -> Finding:
     check = f"self-test {name}"
+    if catalog.models[name].kind != "gguf":
+        return Finding(check, "ok", "no engine needed")
+    # A thousand tokens of thoughts would prove nothing more.
+    settings = catalog.models[name].model_copy(update={"thinking": Thinking(budget=0)})
     try:
-        with load_model(name, config=config) as model:
-            if not isinstance(model, LlamaModel):
-                return Finding(check, "ok", "no engine needed")
+        with LlamaModel(name, settings, catalog.file.parent) as model:
             facts = model.describe()
             prompt = [Message("user", "Say something about rivers. " * 30)]
             bound = model.generate(prompt, grammar='root ::= "Test"', max_tokens=8, seed=1)

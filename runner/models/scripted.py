@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from runner.core.closing import Closing
+from runner.core.contract import ToolContract
 from runner.core.conversation import Generation, Message, StopReason
 from runner.core.errors import ModelError, ModelFileError
 from runner.core.ports import View
@@ -17,12 +18,13 @@ Step = str | Generation | BaseException | Callable[["Request"], "str | Generatio
 
 @dataclass(frozen=True)
 class Request:
-    """What the model was asked: the conversation, the grammar, the room for the reply."""
+    """What the model was asked: conversation, grammar, room for the reply, tools to present."""
 
     messages: tuple[Message, ...]
     grammar: str | None
     max_tokens: int
     seed: int
+    tools: tuple[ToolContract, ...] = ()
 
 
 class ScriptedModel(Closing):
@@ -35,6 +37,8 @@ class ScriptedModel(Closing):
         `Request` and returns a text or `Generation`.
     name
         Its name in transcripts.
+    dialect
+        How its turns are spelled.
 
     Attributes
     ----------
@@ -42,13 +46,18 @@ class ScriptedModel(Closing):
         Every `Request` so far.
     """
 
-    def __init__(self, steps: Iterable[Step], *, name: str = "scripted") -> None:
+    def __init__(
+        self, steps: Iterable[Step], *, name: str = "scripted", dialect: str = "action"
+    ) -> None:
         self._steps = list(steps)
         self._name = name
+        self._dialect = dialect
         self.requests: list[Request] = []
 
     @classmethod
-    def from_file(cls, path: Path, *, name: str = "scripted") -> ScriptedModel:
+    def from_file(
+        cls, path: Path, *, name: str = "scripted", dialect: str = "action"
+    ) -> ScriptedModel:
         """Turns from a text file, parted by lines of three dashes.
 
         Raises
@@ -63,14 +72,20 @@ class ScriptedModel(Closing):
                 f"expected a text file with turns at {path}: {error}",
                 hint="turns are parted by lines of three dashes",
             ) from error
-        return cls((turn.strip("\n") for turn in text.split("\n---\n")), name=name)
+        turns = (turn.strip("\n") for turn in text.split("\n---\n"))
+        return cls(turns, name=name, dialect=dialect)
 
     @property
     def name(self) -> str:
         return self._name
 
+    @property
+    def dialect(self) -> str:
+        return self._dialect
+
     def describe(self) -> dict[str, Any]:
-        return {"name": self._name, "settings": {"kind": "scripted"}, "steps": len(self._steps)}
+        settings = {"kind": "scripted", "dialect": self._dialect}
+        return {"name": self._name, "settings": settings, "steps": len(self._steps)}
 
     def generate(
         self,
@@ -79,10 +94,11 @@ class ScriptedModel(Closing):
         grammar: str | None,
         max_tokens: int,
         seed: int,
+        tools: Sequence[ToolContract] = (),
         view: View | None = None,
     ) -> Generation:
         """See `runner.core.ports.Model.generate`; raises `ModelError` when the script is over."""
-        request = Request(tuple(messages), grammar, max_tokens, seed)
+        request = Request(tuple(messages), grammar, max_tokens, seed, tuple(tools))
         self.requests.append(request)
         number = len(self.requests)
         if number > len(self._steps):
@@ -97,6 +113,8 @@ class ScriptedModel(Closing):
         said = step(request) if callable(step) else step
         generation = said if isinstance(said, Generation) else Generation(said, _END)
         if view is not None:
+            if generation.thinking:
+                view.thinking(generation.thinking)
             view.text(generation.text)
         return generation
 

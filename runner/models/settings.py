@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 class Sampling(BaseModel):
@@ -17,6 +17,35 @@ class Sampling(BaseModel):
     top_k: int = Field(default=40, ge=0)
     top_p: float = Field(default=0.95, gt=0, le=1)
     min_p: float = Field(default=0.05, ge=0, lt=1)
+
+
+class Thinking(BaseModel):
+    """The free phase before a turn, in which a model thinks.
+
+    Attributes
+    ----------
+    budget
+        Most tokens of it; 0 for no thinking.
+    open, close
+        The tags around it, as the model was trained with them.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    budget: int = Field(default=1024, ge=0, le=2**20)
+    open: str = Field(default="<think>", min_length=1)
+    close: str = Field(default="</think>", min_length=1)
+
+
+_THINKING_WORDS = {"off": Thinking(budget=0), "on": Thinking()}
+
+
+def _thinking(value: Any) -> Any:
+    if isinstance(value, (dict, Thinking)):
+        return value
+    if not isinstance(value, str) or value not in _THINKING_WORDS:
+        raise ValueError('expected "off", "on", or a table such as { budget = 500 }')
+    return _THINKING_WORDS[value]
 
 
 class ModelSettings(BaseModel):
@@ -39,6 +68,10 @@ class ModelSettings(BaseModel):
         Layers to put on a GPU; ``auto`` for all where the build supports one.
     threads
         Threads for decoding; None for every core this process may use.
+    dialect
+        How turns are spelled.
+    thinking
+        ``"off"``, ``"on"``, or a table of `Thinking`.
     template
         A built-in chat template (``plain``) or a file; None for the model's own.
     """
@@ -53,8 +86,8 @@ class ModelSettings(BaseModel):
     context: int | None = Field(default=None, ge=256, le=2**24)
     gpu_layers: Literal["auto"] | Annotated[int, Field(ge=-1, le=10_000)] = "auto"
     threads: int | None = Field(default=None, ge=1, le=512)
-    dialect: Literal["action"] = "action"
-    thinking: Literal["off"] = "off"
+    dialect: str = Field(default="action", pattern="^[a-z][a-z0-9-]*$")
+    thinking: Annotated[Thinking, BeforeValidator(_thinking)] = _THINKING_WORDS["off"]
     sampling: Sampling = Sampling()
     template: str | None = None
 

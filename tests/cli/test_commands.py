@@ -211,6 +211,20 @@ def test_records_are_listed_and_shown(home):
     assert events[0]["event"] == "run.start"
 
 
+def test_a_record_shows_thoughts_before_the_turn(home):
+    usage = {"prompt_tokens": 9, "reused_tokens": 0, "generated_tokens": 5}
+    reply = {"event": "model.reply", "turn": 1, "attempt": 1, "stop": "end", "usage": usage}
+    events = [
+        {**reply, "text": "ANSWER: 3", "thinking": "1 and 2\nmake 3\n"},
+        {**reply, "text": "ANSWER: 4"},
+    ]
+    file = home / "thoughts.jsonl"
+    file.write_text("".join(json.dumps(event) + "\n" for event in events))
+    lines = runner("record", "show", str(file)).stdout.splitlines()
+    assert lines[2:5] == ["(thinking) 1 and 2", "make 3", "ANSWER: 3"]
+    assert lines[-1] == "ANSWER: 4"
+
+
 def test_doctor_names_what_is_missing(home):
     done = runner("doctor", "--model", "lost", "--no-test", "--json")
     assert done.returncode == 3

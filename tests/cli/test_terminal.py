@@ -54,3 +54,22 @@ def test_long_results_are_shortened_on_the_screen(screens):
     text = screens[1].getvalue()
     assert text.count("line") < 20
     assert "2,500 characters in all" in text
+
+
+def test_thoughts_are_dimmed_on_stderr_and_the_turn_begins_a_new_line(screens):
+    out, err = screens
+    view = TerminalView(*screens)
+    for piece in ("", "\nIs it", " 3?", ""):
+        view.thinking(piece)
+    write(view, "ANSWER: 3")
+    assert out.getvalue() == "3\n"
+    assert err.getvalue() == "\x1b[2m(thinking) Is it\x1b[0m\x1b[2m 3?\x1b[0m\n"
+
+
+def test_thoughts_have_no_escapes_where_stderr_is_a_file():
+    err = io.StringIO()
+    view = TerminalView(io.StringIO(), err)
+    view.thinking("hm\n")
+    view.text("ANSWER: 3")
+    view.event("model.reply", {})
+    assert err.getvalue() == "(thinking) hm\nANSWER: 3\n"

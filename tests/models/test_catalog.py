@@ -4,6 +4,7 @@ import pytest
 
 from runner.core.errors import ConfigError, ModelFileError
 from runner.models import find_catalog, load_catalog, load_model
+from runner.models.settings import ModelSettings
 
 GOOD = """
 default = "small"
@@ -16,6 +17,7 @@ sampling = { temperature = 0.7 }
 [models.script]
 kind = "scripted"
 path = "turns.txt"
+dialect = "tool-call"
 """ % ("0" * 64)
 
 
@@ -56,6 +58,10 @@ def test_the_projects_own_file_names_the_three_models():
         ('[models.a]\npath = "x"\ncontext = "big"', "models.a.context = 'big'", "models.md"),
         ('[models.a]\npath = "x"\nkind = "gpt"', "models.a.kind = 'gpt'", ""),
         ('[models.a]\npath = "x"\nsha256 = "abc"', "models.a.sha256 = 'abc'", ""),
+        ('[models.a]\npath = "x"\nthinking = "yes"', "models.a.thinking = 'yes'", ""),
+        ('[models.a]\npath = "x"\nthinking = {buget = 1}', "thinking.buget", "'budget'"),
+        ('[models.a]\npath = "x"\nthinking = {budget = -1}', "thinking.budget = -1", ""),
+        ('[models.a]\npath = "x"\ndialect = "Tool Call"', "models.a.dialect", ""),
         ('[models.a]\nlicense = "x"', "'path'", "path"),
         ('[models.q.5]\npath = "x"', "'models.q.5'", '[models."q.5"]'),
         ("default = []", "default = []", ""),
@@ -73,6 +79,26 @@ def test_a_bad_file_is_an_error_that_names_the_key_and_what_to_do(write, text, m
     assert message in str(caught.value)
     assert str(file) in str(caught.value)
     assert hint in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("value", "budget", "close"),
+    [
+        ('"off"', 0, "</think>"),
+        ('"on"', 1024, "</think>"),
+        ("{ budget = 24 }", 24, "</think>"),
+        ('{ open = "[T]", close = "[/T]" }', 1024, "[/T]"),
+    ],
+)
+def test_thinking_is_a_word_or_a_table(write, value, budget, close):
+    catalog = load_catalog(write(f'[models.a]\npath = "x"\nthinking = {value}'))
+    thinking = catalog.models["a"].thinking
+    assert (thinking.budget, thinking.close) == (budget, close)
+
+
+def test_settings_come_back_from_json(write):
+    settings = load_catalog(write(GOOD)).models["small"]
+    assert ModelSettings.model_validate(settings.public()) == settings
 
 
 def test_a_missing_file_is_an_error(tmp_path):
@@ -101,6 +127,7 @@ def test_scripted_models_come_from_a_text_file(write, tmp_path):
     with load_model("script", config=write(GOOD)) as model:
         said = [model.generate([], grammar=None, max_tokens=9, seed=1).text for _ in range(2)]
     assert said == ["ANSWER: one", "ANSWER: two"]
+    assert model.dialect == "tool-call"
 
 
 def test_the_file_is_looked_for_here_before_elsewhere(write, tmp_path, monkeypatch):

@@ -1,6 +1,6 @@
 import pytest
 
-from runner import ScriptedModel
+from runner import ScriptedModel, ToolContract
 from runner.core.conversation import Generation, Message
 from runner.core.errors import ModelError, ModelFileError
 
@@ -35,3 +35,35 @@ def test_a_script_that_is_over_says_so():
 def test_a_missing_script_is_an_error(tmp_path):
     with pytest.raises(ModelFileError, match=r"none\.txt"):
         ScriptedModel.from_file(tmp_path / "none.txt")
+
+
+def test_thoughts_and_text_of_a_step_go_to_the_view_apart():
+    class Seen:
+        def __init__(self):
+            self.pieces = []
+
+        def text(self, piece):
+            self.pieces.append(("text", piece))
+
+        def thinking(self, piece):
+            self.pieces.append(("thinking", piece))
+
+        def progress(self, done, total):
+            pass
+
+        def event(self, kind, data):
+            pass
+
+    view = Seen()
+    model = ScriptedModel([Generation("ANSWER: 1", thinking="hm"), "ANSWER: 2"])
+    for _ in range(2):
+        model.generate([], grammar=None, max_tokens=9, seed=1, view=view)
+    assert view.pieces == [("thinking", "hm"), ("text", "ANSWER: 1"), ("text", "ANSWER: 2")]
+
+
+def test_tools_to_present_are_kept_with_the_request_and_the_dialect_is_told():
+    tool = ToolContract.from_schema("now", "Tells the time.", {"type": "object"})
+    model = ScriptedModel(["one"], dialect="other")
+    model.generate([], grammar=None, max_tokens=9, seed=1, tools=[tool])
+    assert model.requests[0].tools == (tool,)
+    assert (model.dialect, ScriptedModel([]).dialect) == ("other", "action")

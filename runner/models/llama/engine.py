@@ -6,7 +6,7 @@ import codecs
 import ctypes
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,9 @@ from runner.core.errors import ContextOverflowError, ModelError, ModelFileError,
 from runner.models.llama.gguf import check_complete, read_header
 from runner.models.llama.sampler import Sampler
 from runner.models.llama.template import load_template
+from runner.models.llama.thinking import forced_close, own_close, with_thinking
 from runner.models.llama.threads import usable_cores
+from runner.models.llama.tool_text import join_around_tools
 from runner.models.llama.watch import TextWatch
 from runner.models.settings import ModelSettings
 
@@ -64,7 +66,12 @@ class Engine:
             folder,
             bos=self._piece_of(lib.llama_vocab_bos(self.vocab)),
             eos=self._piece_of(lib.llama_vocab_eos(self.vocab)),
+            thinking=settings.thinking.budget > 0,
         )
+        self.closing_tokens = 0
+        if settings.thinking.budget:
+            closing = forced_close("", settings.thinking)
+            self.closing_tokens = len(self.tokenize(closing, special=True))
         self.cached: list[int] = []
         # Text of a generated turn -> its tokens, so that history is not tokenised differently
         # from how it was written and the prompt of the next turn begins with this one's.
@@ -112,6 +119,7 @@ class Engine:
             "context_trained": lib.llama_model_n_ctx_train(self.model),
             "vocabulary": lib.llama_vocab_n_tokens(self.vocab),
             "template": self.template.origin,
+            "template_tools": self.template.shows_tools,
             "threads": self.threads,
             "gpu": bool(lib.llama_supports_gpu_offload()),
             "llama_cpp_python": lib.__version__,
@@ -128,13 +136,17 @@ class Engine:
             raise WorkerError(f"llama.cpp could not tokenise a text of {len(data)} bytes")
         return list(tokens[:count])
 
-    def prompt(self, messages: Sequence[Message]) -> list[int]:
+    def prompt(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> list[int]:
         """Tokens of the whole conversation, up to where the model writes."""
         tokens: list[int] = []
-        for text, message in self.template.render(messages):
-            if message is None:
+        segments = self.template.render(messages, tools)
+        segments = with_thinking(segments, self.settings.thinking)
+        for text, source in join_around_tools(segments, self._control_tokens):
+            if source is None:
                 tokens += self.tokenize(text, special=True)
-            elif message.role == "assistant" and text in self.written:
+            elif source != "tools" and source.role == "assistant" and text in self.written:
                 tokens += self.written[text]
             else:
                 tokens += self.tokenize(text, special=False)
@@ -143,6 +155,18 @@ class Engine:
             tokens.insert(0, bos)
         return tokens
 
+    def _control_tokens(self, markup: str) -> tuple[int, int] | None:
+        """Where the first control token in ``markup`` begins, and where the last one ends."""
+        start, end = -1, 0
+        for token in self.tokenize(markup, special=True):
+            if lib.llama_vocab_is_control(self.vocab, token):
+                piece = self._piece_of(token)
+                at = markup.find(piece, end)
+                if at < 0:  # spelled otherwise in the vocabulary
+                    return 0, len(markup)
+                start, end = at if start < 0 else start, at + len(piece)
+        return None if start < 0 else (start, end)
+
     def generate(
         self,
         messages: Sequence[Message],
@@ -150,32 +174,71 @@ class Engine:
         grammar: str | None,
         max_tokens: int,
         seed: int,
+        tools: Sequence[Mapping[str, Any]] = (),
         on_text: Callable[[str], None],
         on_progress: Callable[[int, int], None],
+        on_thinking: Callable[[str], None] = lambda piece: None,
     ) -> Generation:
         """Continue the conversation by one turn. Errors as in `runner.core.ports.Model`."""
-        tokens = self.prompt(messages)
-        if len(tokens) + _SMALLEST_REPLY > self.window:
-            raise ContextOverflowError(len(tokens) + _SMALLEST_REPLY, self.window)
+        tokens = self.prompt(messages, tools)
+        needed = len(tokens) + self.closing_tokens + _SMALLEST_REPLY
+        if needed > self.window:
+            raise ContextOverflowError(needed, self.window)
         sampler = Sampler(self.model, self.settings.sampling, grammar, seed)
         try:
             started = time.perf_counter()
             reused = self._keep_common_prefix(tokens)
             self._evaluate(tokens[reused:], on_progress)
             evaluated = time.perf_counter()
-            room = min(max_tokens, self.window - len(tokens))
+            thinking, thought_tokens = "", 0
+            if self.settings.thinking.budget:
+                # In a small window the turn goes before the thoughts.
+                room = self.window - needed - max(max_tokens - _SMALLEST_REPLY, 0)
+                thinking, thought_tokens = self._think(sampler, room, on_thinking)
+            room = min(max_tokens, self.window - len(self.cached))
             text, stop, count = self._decode(sampler, room, on_text)
             usage = Usage(
                 prompt_tokens=len(tokens),
                 reused_tokens=reused,
-                generated_tokens=count,
+                generated_tokens=thought_tokens + count,
                 masked_tokens=sampler.masked,
                 prompt_seconds=evaluated - started,
                 decode_seconds=time.perf_counter() - evaluated,
+                thinking_tokens=thought_tokens,
             )
         finally:
             sampler.close()
-        return Generation(text, stop, usage)
+        return Generation(text, stop, usage, thinking)
+
+    def _think(
+        self, sampler: Sampler, room: int, on_text: Callable[[str], None]
+    ) -> tuple[str, int]:
+        """Let the model write freely, and leave the cache right behind the closing tag.
+
+        The tag comes from the model, or is forced: at the end of the budget, where the model would
+        end its turn or play the other side, and where it only repeats itself.
+        """
+        settings = self.settings.thinking
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        watch = TextWatch((settings.close, *self.template.stops))
+        count = seen = 0
+        while count < min(settings.budget, room) and watch.stop is None:
+            token = sampler.draw(self.context)
+            if lib.llama_vocab_is_eog(self.vocab, token):
+                break
+            count += 1
+            seen = len(watch.text)
+            on_text(watch.add(decoder.decode(self._bytes_of(token)), token))
+            if watch.stop != "stop":
+                self._evaluate([token])
+        if watch.stop is None:
+            on_text(watch.add(decoder.decode(b"", True)) + watch.flush())
+        if watch.found == settings.close:
+            closing = own_close(watch.text, seen, settings)
+        else:
+            closing = forced_close(watch.text, settings)
+        self._evaluate(self.tokenize(closing, special=True))
+        return watch.text, count
 
     def _decode(
         self, sampler: Sampler, room: int, on_text: Callable[[str], None]
@@ -203,7 +266,8 @@ class Engine:
         return watch.text, stop, len(written)
 
     def _remember(self, text: str, tokens: list[int]) -> None:
-        self.written[text] = tokens
+        # The first spelling of a text stays: more of the cache hangs on it than on a later one.
+        self.written.setdefault(text, tokens)
         while len(self.written) > _REMEMBERED_TURNS:
             self.written.popitem(last=False)
 

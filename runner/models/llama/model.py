@@ -17,11 +17,12 @@ from pathlib import Path
 from typing import IO, Any
 
 from runner.core.closing import Closing
+from runner.core.contract import ToolContract
 from runner.core.conversation import Generation, Message
 from runner.core.errors import ConfigError, ModelError, WorkerError
 from runner.core.ports import View
 from runner.models.llama.gguf import check_complete, read_header
-from runner.models.llama.wire import error_from_wire, generation_from_wire
+from runner.models.llama.wire import error_from_wire, generation_from_wire, tools_to_wire
 from runner.models.settings import ModelSettings
 
 SILENCE_SECONDS = 300.0
@@ -74,6 +75,10 @@ class LlamaModel(Closing):
         return self._name
 
     @property
+    def dialect(self) -> str:
+        return self._settings.dialect
+
+    @property
     def pid(self) -> int | None:
         """Process id of the worker, while one lives."""
         return self._worker.process.pid if self._worker else None
@@ -89,6 +94,7 @@ class LlamaModel(Closing):
         grammar: str | None,
         max_tokens: int,
         seed: int,
+        tools: Sequence[ToolContract] = (),
         view: View | None = None,
     ) -> Generation:
         """See `runner.core.ports.Model.generate`.
@@ -103,6 +109,7 @@ class LlamaModel(Closing):
             "grammar": grammar,
             "max_tokens": max_tokens,
             "seed": seed,
+            "tools": tools_to_wire(tools),
         }
         with self._lock:
             worker = self._started()
@@ -188,6 +195,8 @@ class _Worker:
                 return event
             if view is not None and event["event"] == "text":
                 view.text(event["piece"])
+            elif view is not None and event["event"] == "thinking":
+                view.thinking(event["piece"])
             elif view is not None and event["event"] == "progress":
                 view.progress(event["done"], event["total"])
 

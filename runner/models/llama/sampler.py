@@ -60,9 +60,13 @@ class Sampler:
             )
         return sampler
 
+    def draw(self, context: Any) -> int:
+        """Draw the token that follows the last evaluated one, whatever the grammar says."""
+        return int(lib.llama_sampler_sample(self._chain, context, -1))
+
     def sample(self, context: Any) -> int:
         """Draw the token that follows the last evaluated one, and move the grammar on."""
-        token = int(lib.llama_sampler_sample(self._chain, context, -1))
+        token = self.draw(context)
         if self._grammar is None:
             return token
         if not self._allowed(_one(token)).size:

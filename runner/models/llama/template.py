@@ -7,26 +7,23 @@ tokeniser can read markup with special tokens and content without.
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import TemplateError
+from jinja2 import TemplateError, meta
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from runner.core.conversation import Message
 from runner.core.errors import ConfigError, ModelError
+from runner.models.llama.tool_text import Segment, ToolText, as_json
 
 BUILT_IN = Path(__file__).parent / "templates"
 # What a model writes when it begins to play the other side of the built-in template.
 BUILT_IN_STOPS: dict[str, tuple[str, ...]] = {"plain": ("\n### ", "\n###\n")}
-
-Segment = tuple[str, Message | None]
-"""Text of markup with ``None``, or the content of a message with that message."""
 
 # What running somebody's template can raise.
 _FAULTS = (
@@ -53,6 +50,13 @@ class ChatTemplate:
         Where it came from: ``gguf``, the name of a built-in template, or a path.
     bos, eos
         Texts of the model's begin and end tokens; templates may print them.
+    thinking
+        Whether the model is to think before a turn, where the template can say so.
+
+    Attributes
+    ----------
+    shows_tools
+        Whether it presents tools that it is given.
     """
 
     def __init__(
@@ -63,40 +67,58 @@ class ChatTemplate:
         bos: str = "",
         eos: str = "",
         stops: tuple[str, ...] = (),
+        thinking: bool = False,
     ) -> None:
         self.origin = origin
         self.stops = stops
-        self._globals = {"bos_token": bos, "eos_token": eos}
+        # Templates know the switch under one of these names.
+        switches = {"enable_thinking": thinking, "thinking": thinking}
+        self._globals = {"bos_token": bos, "eos_token": eos, **switches}
         environment = ImmutableSandboxedEnvironment(
             trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
         )
-        environment.filters["tojson"] = _tojson
+        environment.filters["tojson"] = as_json
         environment.globals["raise_exception"] = _raise
         environment.globals["strftime_now"] = datetime.now().strftime
+        source = _TRAINING_TAGS.sub("", source)
         try:
-            self._template = environment.from_string(_TRAINING_TAGS.sub("", source))
+            self._template = environment.from_string(source)
+            names = meta.find_undeclared_variables(environment.parse(source))
         except TemplateError as error:
             raise ModelError(
                 f"the chat template ({origin}) cannot be compiled: {error}",
                 hint='set `template = "plain"` or a template file for this model in models.toml',
             ) from error
+        self.shows_tools = "tools" in names
 
-    def render(self, messages: Sequence[Message]) -> list[Segment]:
+    def render(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> list[Segment]:
         """Segments of the prompt up to the point where the assistant writes.
 
         A system message that the template refuses or drops is put in front of the first user
         message; neighbours of one role are joined.
 
+        Parameters
+        ----------
+        tools
+            What the template is to present, as objects of type ``function``.
+
         Raises
         ------
         ModelError
-            The template fails, or drops or reorders a message.
+            The template fails, drops or reorders a message, or does not show all tools as they are.
         """
+        if tools and not self.shows_tools:
+            raise ModelError(
+                f"the chat template ({self.origin}) has no place for tools",
+                hint="let the prompt present the tools, or set a template file that shows them",
+            )
         joined = _join_neighbours(messages)
         problem = ""
         for attempt in (joined, _fold_system(joined)):
             try:
-                return self._cut(self._rendered(attempt), attempt)
+                return self._segments(attempt, tools)
             except _FAULTS as error:
                 problem = f"{type(error).__name__}: {error}"
         raise ModelError(
@@ -104,14 +126,25 @@ class ChatTemplate:
             hint='set `template = "plain"` or a template file for this model in models.toml',
         )
 
-    def _rendered(self, messages: Sequence[Message]) -> str:
+    def _segments(
+        self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]
+    ) -> list[Segment]:
         marked = [
             {"role": message.role, "content": f"\ue000{index}\ue001"}
             for index, message in enumerate(messages)
         ]
-        return self._template.render(
-            messages=marked, add_generation_prompt=True, tools=None, **self._globals
+        tool_text = ToolText(tools)
+        text = self._template.render(
+            messages=marked,
+            add_generation_prompt=True,
+            tools=tool_text.marked or None,
+            **self._globals,
         )
+        segments: list[Segment] = []
+        for piece, message in self._cut(text, messages):
+            segments += [(piece, message)] if message else tool_text.cut(piece)
+        tool_text.check_complete()
+        return [segment for segment in segments if segment[0]]
 
     def _cut(self, text: str, messages: Sequence[Message]) -> list[Segment]:
         segments: list[Segment] = []
@@ -126,11 +159,17 @@ class ChatTemplate:
         segments.append((text[at:], None))
         if order != list(range(len(messages))):
             raise LookupError(f"of {len(messages)} messages it shows these, in this order: {order}")
-        return [segment for segment in segments if segment[0]]
+        return segments
 
 
 def load_template(
-    choice: str | None, gguf_template: str | None, folder: Path, *, bos: str, eos: str
+    choice: str | None,
+    gguf_template: str | None,
+    folder: Path,
+    *,
+    bos: str,
+    eos: str,
+    thinking: bool = False,
 ) -> ChatTemplate:
     """The template to use: ``choice`` (a built-in name or a path), else the GGUF's, else plain.
 
@@ -145,7 +184,7 @@ def load_template(
         ``choice`` is neither a built-in template nor a readable file.
     """
     if choice is None and gguf_template:
-        return ChatTemplate(gguf_template, "gguf", bos=bos, eos=eos)
+        return ChatTemplate(gguf_template, "gguf", bos=bos, eos=eos, thinking=thinking)
     name = choice or "plain"
     if name in BUILT_IN_STOPS:
         source = (BUILT_IN / f"{name}.j2").read_text("utf-8")
@@ -159,7 +198,7 @@ def load_template(
             f"{path}: {error}",
             hint="correct `template` in models.toml, or leave it out to use the model's own",
         ) from error
-    return ChatTemplate(source, str(path), bos=bos, eos=eos)
+    return ChatTemplate(source, str(path), bos=bos, eos=eos, thinking=thinking)
 
 
 def _join_neighbours(messages: Sequence[Message]) -> list[Message]:
@@ -178,10 +217,6 @@ def _fold_system(messages: Sequence[Message]) -> list[Message]:
         return list(messages)
     rest = [Message("user", messages[0].content), *messages[1:]]
     return _join_neighbours(rest)
-
-
-def _tojson(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, ensure_ascii=False, indent=indent)
 
 
 def _raise(message: str) -> None:

@@ -22,12 +22,15 @@ class TextWatch:
         ``stop`` when a stop string came, ``degenerate`` when the text only repeats itself
         (one token 32 times, one block of 40 to 80 characters 6 times, 40 white-space
         characters), else None.
+    found
+        The stop string that came, or None.
     """
 
     def __init__(self, stops: Sequence[str] = ()) -> None:
         self.stops = tuple(stops)
         self.text = ""
         self.stop: Literal["stop", "degenerate"] | None = None
+        self.found: str | None = None
         self._shown = 0
         self._token = -1
         self._repeats = 0
@@ -37,9 +40,10 @@ class TextWatch:
         self.text += piece
         self._repeats = self._repeats + 1 if token == self._token and token >= 0 else 1
         self._token = token
-        found = [at for at in map(self.text.find, self.stops) if at >= 0]
+        found = [(at, stop) for stop in self.stops if (at := self.text.find(stop)) >= 0]
         if found:
-            self.text = self.text[: min(found)]
+            at, self.found = min(found)
+            self.text = self.text[:at]
             self.stop = "stop"
             return self.flush()
         if self._repeats >= _SAME_TOKEN or self._tail_repeats():

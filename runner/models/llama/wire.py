@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from runner.core import errors
+from runner.core.contract import ToolContract
 from runner.core.conversation import Generation, Usage
+
+
+def tools_to_wire(tools: Sequence[ToolContract]) -> list[dict[str, Any]]:
+    """Tools as chat templates know them: objects of type ``function``, as in OpenAI's API."""
+    return [
+        {
+            "type": "function",
+            "function": {
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.parameters,
+            },
+        }
+        for tool in tools
+    ]
 
 
 def generation_to_wire(generation: Generation) -> dict[str, Any]:
@@ -14,7 +31,9 @@ def generation_to_wire(generation: Generation) -> dict[str, Any]:
 
 
 def generation_from_wire(message: dict[str, Any]) -> Generation:
-    return Generation(message["text"], message["stop"], Usage(**message["usage"]))
+    return Generation(
+        message["text"], message["stop"], Usage(**message["usage"]), message["thinking"]
+    )
 
 
 def error_to_wire(error: errors.RunnerError) -> dict[str, Any]:

@@ -54,7 +54,9 @@ def _serve(requests: queue.Queue[dict[str, Any]], events: TextIO) -> None:
                 grammar=request["grammar"],
                 max_tokens=request["max_tokens"],
                 seed=request["seed"],
+                tools=request["tools"],
                 on_text=lambda piece: _send(events, {"event": "text", "piece": piece}),
+                on_thinking=lambda piece: _send(events, {"event": "thinking", "piece": piece}),
                 on_progress=lambda done, total: _send(
                     events, {"event": "progress", "done": done, "total": total}
                 ),

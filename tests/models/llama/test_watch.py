@@ -49,3 +49,9 @@ def test_ordinary_repetition_is_no_fault():
     rows = [f"line {i}: value\n" for i in range(50)]
     assert feed(rows)[0].stop is None
     assert feed(["-" * 10, " ", "=" * 12, "\n"] * 2)[0].stop is None
+
+
+def test_the_stop_string_that_came_first_is_named():
+    watch, _ = feed(["thoughts</thi", "nk>\n### "], ["\n### ", "</think>"])
+    assert (watch.text, watch.found) == ("thoughts", "</think>")
+    assert feed(["thoughts"], ["</think>"])[0].found is None
