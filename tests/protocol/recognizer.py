@@ -13,6 +13,8 @@ from __future__ import annotations
 import random
 import re
 
+from runner.core.errors import GrammarError
+
 TOKEN = re.compile(
     r"""(?:[ \t]|\#[^\n]*)*(?:(?P<head>[A-Za-z0-9][A-Za-z0-9-]*[ \t]*::=)
     |(?P<name>[A-Za-z0-9][A-Za-z0-9-]*)
@@ -63,7 +65,7 @@ class Grammar:
             name = head.removesuffix("::=").strip()
             assert not portable or PORTABLE_NAME.fullmatch(name), f"name {name!r}"
             assert not portable or name not in self.rules, f"rule {name} twice"
-            while tokens[0][0] == "end" and not portable:
+            while tokens[0][0] == "end" and len(tokens) > 1 and not portable:
                 tokens.pop(0)
             self.rules[name] = self.alternatives(tokens)
             assert tokens.pop(0)[0] == "end", f"left over in {name}: {tokens[:5]}"
@@ -283,3 +285,11 @@ class Grammar:
             rest = self._push(("rep", inner, max(least - 1, 0), left), below)
             new.append(self._push(inner, rest))
         return new
+
+
+def recognizer_matcher(text: str, *, portable: bool = True):
+    """A matcher as in `runner.bench.conformance.matcher`, exact and without a library."""
+    try:
+        return Grammar(text, portable=portable).accepts
+    except AssertionError as error:
+        raise GrammarError(f"the grammar cannot be read: {error}") from error
