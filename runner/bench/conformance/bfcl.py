@@ -6,6 +6,8 @@ quite JSON Schema, and a gold call lists accepted values: ``""`` among them mean
 
 from __future__ import annotations
 
+import functools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -62,12 +64,15 @@ def contracts_of(row: Mapping[str, Any]) -> list[ToolContract]:
     ConfigError
         The runner refuses one of them.
     """
-    return [
-        ToolContract.from_schema(
-            function["name"], function["description"], json_schema(function["parameters"])
-        )
-        for function in row["function"]
-    ]
+    return [_contract(json.dumps(function)) for function in row["function"]]
+
+
+@functools.lru_cache(maxsize=1024)
+def _contract(text: str) -> ToolContract:
+    """Many rows of the live categories share their tools, and checking a schema takes a while."""
+    function = json.loads(text)
+    parameters = json_schema(function["parameters"])
+    return ToolContract.from_schema(function["name"], function["description"], parameters)
 
 
 def json_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,8 +94,8 @@ def gold_turns(
 ) -> Iterator[list[Call]]:
     """The turns that a row accepts, as calls with their params in schema order.
 
-    First one with the first accepted value everywhere, then one for every other accepted value,
-    and for every parameter that may be left out.
+    First one with the first accepted value everywhere that the schema allows, then one for every
+    other accepted value, and for every parameter that may be left out.
     """
     options = [_options(tools, call) for call in gold]
     first = [calls[0] for calls in options]
@@ -107,24 +112,22 @@ def _options(tools: Sequence[ToolContract], call: Mapping[str, Any]) -> list[Cal
     return [(name, _in_order(tool, params)) for params in _chosen(accepted, tool.parameters)]
 
 
-def _chosen(accepted: Mapping[str, Any], schema: Any) -> list[dict[str, Any]]:
-    """Objects made of accepted values: the first of each, then every other one at a time."""
-    properties = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
-    required = schema.get("required", ()) if isinstance(schema, Mapping) else ()
-    values = {}
+def _chosen(accepted: Mapping[str, Any], schema: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Objects made of accepted values: the first valid of each, then the others, one at a time."""
+    properties = schema.get("properties", {})
+    required = schema.get("required", ())
+    values: dict[str, list[Any]] = {}
     for name, choices in accepted.items():
         part = properties.get(name, {})
-        values[name] = [
-            value
-            for choice in choices
-            if choice != _LEFT_OUT
-            for value in _values(choice, part if isinstance(part, Mapping) else {})
+        found = [
+            value for choice in choices if choice != _LEFT_OUT for value in _values(choice, part)
         ]
-        if _LEFT_OUT in choices:
-            if name in required:  # it cannot be left out, so it is the text that is meant
-                values[name] = values[name] or [_LEFT_OUT]
-            else:
-                values[name].append(_Nothing)
+        if _LEFT_OUT in choices and name not in required:
+            found.append(_Nothing)
+        elif _LEFT_OUT in choices and not found:
+            found.append(_LEFT_OUT)  # it cannot be left out, so it is the text that is meant
+        values[name] = [value for value in found if _is_valid(value, part)]
+        values[name] += [value for value in found if not _is_valid(value, part)]
     first = {name: choices[0] for name, choices in values.items() if choices}
     made = [first]
     made += [{**first, name: value} for name, choices in values.items() for value in choices[1:]]
@@ -133,6 +136,10 @@ def _chosen(accepted: Mapping[str, Any], schema: Any) -> list[dict[str, Any]]:
 
 class _Nothing:
     """Stands for a value that is left out."""
+
+
+def _is_valid(value: Any, schema: Any) -> bool:
+    return value is _Nothing or bool(Draft202012Validator(schema).is_valid(value))
 
 
 def _values(choice: Any, schema: Mapping[str, Any]) -> list[Any]:
@@ -157,7 +164,9 @@ def _in_order(tool: ToolContract, params: dict[str, Any]) -> dict[str, Any]:
     return ordered
 
 
-def _measure(row: Mapping[str, Any], gold: Sequence[Mapping[str, Any]], matcher: Matcher) -> Verdict:
+def _measure(
+    row: Mapping[str, Any], gold: Sequence[Mapping[str, Any]], matcher: Matcher
+) -> Verdict:
     try:
         tools = contracts_of(row)
         grammar = build_grammar(tools, max_calls=len(gold), thought=False)
@@ -180,7 +189,9 @@ def _measure(row: Mapping[str, Any], gold: Sequence[Mapping[str, Any]], matcher:
     return Outcome.CORRECT, f"{measured} turns"
 
 
-def _measure_turn(tools: Sequence[ToolContract], calls: Sequence[Call], accepts: Accepts) -> Verdict:
+def _measure_turn(
+    tools: Sequence[ToolContract], calls: Sequence[Call], accepts: Accepts
+) -> Verdict:
     text = "\n".join(
         "ACTION: " + written({"tool": name, "params": params}) for name, params in calls
     )

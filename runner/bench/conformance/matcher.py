@@ -31,7 +31,7 @@ def llguidance_matcher(grammar: str) -> Accepts:
     library, convert, tokenizer = _library()
     try:
         converted = convert(grammar)
-    except Exception as error:  # noqa: BLE001 - GbnfToLarkError and whatever it trips over
+    except Exception as error:
         raise GrammarError(f"llguidance cannot read the grammar: {error}") from error
     matcher = library(tokenizer, library.grammar_from_lark(converted), log_level=0)
     if matcher.is_error():

@@ -20,6 +20,7 @@ from runner.protocol import build_grammar, parse_turn
 Verdict = tuple[Outcome, str]
 _NOTE = re.compile(r"tool 't', parameter (?P<q>['\"])value.*?(?P=q): ['\"](?P<what>[^'\"]*)['\"]")
 _HOISTED = ("$defs", "definitions")
+_DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _WHOLE = "whole-schema"
 _DATA = ("const", "enum", "default", "examples")
 
@@ -125,7 +126,9 @@ def parameters_for(schema: Any) -> dict[str, Any]:
         hoisted = {key: schema[key] for key in _HOISTED if key in schema}
         # Where a reference is not a mere "#...", what the schema calls itself may matter.
         needs_id = any(not reference.startswith("#") for reference in _references(schema))
-        left_out = {*hoisted, "$schema", *(() if needs_id else ("$id",))}
+        left_out = {*hoisted, *(() if needs_id else ("$id",))}
+        if schema.get("$schema") == _DIALECT:
+            left_out.add("$schema")
         schema = {key: part for key, part in schema.items() if key not in left_out}
         if any(_is_outside(reference) for reference in _references([schema, hoisted])):
             schema, hoisted = _moved(schema), _moved(hoisted)
