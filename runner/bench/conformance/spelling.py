@@ -59,7 +59,7 @@ def _spellings(value: Any) -> Iterator[str]:
             yield "[" + ", ".join(chosen) + "]"
     else:
         yield written(value)
-        if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        if isinstance(value, float) and value.is_integer() and abs(value) <= 2**53:
             yield written(int(value))
 
 
