@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 OLDEST = (3, 10)
 _STAMP = "setup.stamp"
+TEST_DATA = ("bfcl-eval", "2026.3.23")
+"""A package whose data some tests use. Its code is not used, so what it depends on is left out."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -38,6 +40,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         python = make_venv(VENV)
         install_package(python, ROOT, dev=options.dev)
+        if options.dev:
+            install_test_data(python)
         pull_models(python, options.models)
         forced = options.profile or os.environ.get(SETTING_PROFILE, "")
         engine = set_up(VENV, ROOT / "pyproject.toml", ROOT / "models", cache(), forced=forced)
@@ -162,6 +166,22 @@ def install_package(python: Path, root: Path, *, dev: bool) -> None:
     if done.code:
         raise SetupError(f"pip could not install the package ({done.ending}):\n{done.tail}")
     stamp.write_text(" ".join(wanted) + "\n", "utf-8")
+
+
+def install_test_data(python: Path) -> bool:
+    """Have the data of `TEST_DATA`; without them the tests that use them are skipped, visibly."""
+    name, version = TEST_DATA
+    folder = f"{name.replace('-', '_')}-{version}.dist-info"
+    if any((python.parent.parent / "lib").glob(f"python*/site-packages/{folder}")):
+        say(f"test data: {name} {version}, is installed")
+        return True
+    say(f"test data: installing {name} {version}, without what it depends on")
+    command = [str(python), "-m", "pip", "install", "--disable-pip-version-check", "--no-deps"]
+    done = run([*command, f"{name}=={version}"])
+    if done.code:
+        say(f"  note: pip could not get it ({done.ending}); tests that use it are skipped.")
+        say(f"  To try again: {' '.join(command)} {name}=={version}\n{done.tail}")
+    return not done.code
 
 
 def pull_models(python: Path, names: Sequence[str]) -> None:

@@ -1,6 +1,11 @@
 """An independent reader of GBNF for tests: samples strings of a grammar, and recognises them.
 
-Shares no code with `runner.protocol`: it parses the GBNF text itself.
+Shares no code with `runner.protocol`: it parses the GBNF text itself. It insists on the portable
+part of GBNF that llama.cpp, llguidance and xgrammar read alike, unless it is told otherwise.
+
+Recognising is exact and breadth-first. A state is a stack of nodes that are still to be matched;
+stacks, and what they become, are numbered and remembered, so that the texts of one grammar get
+faster the more of them are asked about.
 """
 
 from __future__ import annotations
@@ -8,21 +13,29 @@ from __future__ import annotations
 import random
 import re
 
+from runner.core.errors import GrammarError
+
 TOKEN = re.compile(
-    r"""\s*(?:(?P<name>[a-z][a-z0-9-]*)|"(?P<literal>(?:\\.|[^"\\])*)"|\[(?P<klass>(?:\\.|[^\]\\])*)\]
-    |(?P<repeat>\{\d*,?\d*\}|[?*+])|(?P<open>\()|(?P<close>\))|(?P<bar>\|))""",
-    re.VERBOSE,
+    r"""(?:[ \t]|\#[^\n]*)*(?:(?P<head>[A-Za-z0-9][A-Za-z0-9-]*[ \t]*::=)
+    |(?P<name>[A-Za-z0-9][A-Za-z0-9-]*)
+    |"(?P<literal>(?:\\.|[^"\\])*)"|\[(?P<klass>(?:\\.|[^\]\\])*)\]
+    |(?P<repeat>\{\d*,?\d*\}|[?*+])|(?P<open>\()|(?P<close>\))|(?P<bar>\|)|(?P<any>\.)
+    |(?P<end>\r?\n|\Z))""",
+    re.VERBOSE | re.DOTALL,
 )
-EMPTY = 0
+PORTABLE_NAME = re.compile("[a-z][a-z0-9-]*")
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", '"': '"', "\\": "\\", "]": "]", "[": "["}
+EMPTY = 0
+"""Number of the empty stack: nothing is left to match."""
 
 
 def unescape(text: str) -> list[str]:
     characters, i = [], 0
     while i < len(text):
-        if text[i] == "\\" and text[i + 1] == "x":
-            characters.append(chr(int(text[i + 2 : i + 4], 16)))
-            i += 4
+        digits = {"x": 2, "u": 4, "U": 8}.get(text[i + 1], 0) if text[i] == "\\" else 0
+        if digits:
+            characters.append(chr(int(text[i + 2 : i + 2 + digits], 16)))
+            i += 2 + digits
         elif text[i] == "\\":
             characters.append(ESCAPES[text[i + 1]])
             i += 2
@@ -33,73 +46,91 @@ def unescape(text: str) -> list[str]:
 
 
 class Grammar:
-    """Rules as nested tuples: ("alt", [...]), ("seq", [...]), ("lit", s), ("class", neg, ranges),
-    ("ref", name), ("rep", node, least, most)."""
+    """Rules as nested tuples: ("alt", (...)), ("seq", (...)), ("lit", s), ("class", neg, ranges),
+    ("ref", name), ("rep", node, least, most).
 
-    def __init__(self, text: str) -> None:
+    With ``portable=False`` it also reads what only some engines do: names with capitals or digits
+    first, `.`, empty alternatives, long repetitions, a rule twice (the last one counts).
+    """
+
+    def __init__(self, text: str, *, portable: bool = True) -> None:
+        self.portable = portable
         self.rules = {}
-        self._nodes, self._node_numbers = [], {}
-        self._stacks, self._stack_numbers = [None], {}
-        self._bodies, self._expanded = {}, {}
-        for line in text.removesuffix("\n").split("\n"):
-            name, separator, body = line.partition(" ::= ")
-            assert separator, f"not a rule: {line}"
-            assert name not in self.rules, f"rule {name} twice"
-            tokens = self.tokens(body)
+        tokens = self.tokens(text)
+        while tokens:
+            kind, head = tokens.pop(0)
+            if kind == "end":
+                continue
+            assert kind == "head", f"not a rule: {head}"
+            name = head.removesuffix("::=").strip()
+            assert not portable or PORTABLE_NAME.fullmatch(name), f"name {name!r}"
+            assert not portable or name not in self.rules, f"rule {name} twice"
+            while tokens[0][0] == "end" and len(tokens) > 1 and not portable:
+                tokens.pop(0)
             self.rules[name] = self.alternatives(tokens)
-            assert not tokens, f"left over in {name}: {tokens}"
+            assert tokens.pop(0)[0] == "end", f"left over in {name}: {tokens[:5]}"
+        self._numbers = {}  # (top node, number of the stack below it) -> number
+        self._stacks = [None]  # number -> (top node, number of the stack below it)
+        self._ready = {}  # number of a stack -> those with a character class on top it leads to
+        self._heights = {}  # rule -> see `_height`, once a text gets deep
+        self._steps = {}  # (set of stacks, character) -> set of stacks
 
     @staticmethod
-    def tokens(body: str) -> list[tuple[str, str]]:
-        tokens, at = [], 0
-        body = body.strip()
-        while at < len(body):
-            match = TOKEN.match(body, at)
-            assert match, f"cannot read {body[at : at + 30]!r}"
-            tokens.append((match.lastgroup, match.group(match.lastgroup)))
+    def tokens(text: str) -> list[tuple[str, str]]:
+        tokens, at, depth = [], 0, 0
+        while at < len(text):
+            match = TOKEN.match(text, at)
+            assert match, f"cannot read {text[at : at + 30]!r}"
+            kind = match.lastgroup
+            depth += {"open": 1, "close": -1}.get(kind, 0)
+            # A line break ends a rule, but not inside brackets or behind a bar.
+            if kind != "end" or (depth == 0 and tokens and tokens[-1][0] != "bar"):
+                tokens.append((kind, match.group(kind)))
             at = match.end()
-        return tokens
+        return [*tokens, ("end", "")]
 
     def alternatives(self, tokens):
         options = [self.sequence(tokens)]
         while tokens and tokens[0][0] == "bar":
             tokens.pop(0)
             options.append(self.sequence(tokens))
-        return ("alt", options)
+        return ("alt", tuple(options))
 
     def sequence(self, tokens):
         items = []
-        while tokens and tokens[0][0] not in ("bar", "close"):
+        while tokens[0][0] not in ("bar", "close", "end"):
             kind, text = tokens.pop(0)
             if kind == "literal":
                 node = ("lit", "".join(unescape(text)))
             elif kind == "klass":
                 node = self.character_class(text)
+            elif kind == "any" and not self.portable:
+                node = ("class", True, ())
             elif kind == "name":
                 node = ("ref", text)
             else:
                 assert kind == "open", kind
                 node = self.alternatives(tokens)
                 assert tokens.pop(0)[0] == "close"
-            if tokens and tokens[0][0] == "repeat":
+            if tokens[0][0] == "repeat":
                 node = ("rep", node, *self.bounds(tokens.pop(0)[1]))
             items.append(node)
-        assert items, "an empty alternative"
-        return ("seq", items)
+        assert items or not self.portable, "an empty alternative"
+        return ("seq", tuple(items))
 
-    @staticmethod
-    def bounds(text):
+    def bounds(self, text):
         if text in "?*+":
             return {"?": (0, 1), "*": (0, None), "+": (1, None)}[text]
         least, comma, most = text[1:-1].partition(",")
-        assert not most or int(most) < 2000, "a repetition of 2000 or more"
+        assert not self.portable or not most or int(most) < 2000, "a repetition of 2000 or more"
         return int(least), int(most or least) if most or not comma else None
 
     @staticmethod
     def character_class(text):
         negative = text.startswith("^")
         characters = unescape(text[1:] if negative else text)
-        raw = re.findall(r"\\x..|\\.|.", text[1:] if negative else text, re.DOTALL)
+        body = text[1:] if negative else text
+        raw = re.findall(r"\\x..|\\u.{4}|\\U.{8}|\\.|.", body, re.DOTALL)
         ranges, i = [], 0
         while i < len(characters):
             if i + 2 < len(characters) and raw[i + 1] == "-":
@@ -108,26 +139,27 @@ class Grammar:
             else:
                 ranges.append((characters[i], characters[i]))
                 i += 1
-        return ("class", negative, ranges)
+        return ("class", negative, tuple(ranges))
 
     def sample(self, rng: random.Random, name: str = "root") -> str:
         """A string of the language; repetitions are kept short."""
-        return self._sample(self.rules[name], rng)
+        return self._sample(self.rules[name], rng, 0)
 
-    def _sample(self, node, rng):
+    def _sample(self, node, rng, depth):
         kind = node[0]
         if kind == "lit":
             return node[1]
         if kind == "ref":
-            return self.sample(rng, node[1])
+            return self._sample(self.rules[node[1]], rng, depth + 1)
         if kind == "alt":
-            return self._sample(rng.choice(node[1]), rng)
+            return self._sample(self._option(node[1], rng, depth), rng, depth)
         if kind == "seq":
-            return "".join(self._sample(item, rng) for item in node[1])
+            return "".join(self._sample(item, rng, depth) for item in node[1])
         if kind == "rep":
             _, inner, least, most = node
-            top = least + 6 if most is None else min(most, least + 6)
-            return "".join(self._sample(inner, rng) for _ in range(rng.randint(least, top)))
+            top = least + (6 if depth < 12 else 1)
+            top = top if most is None else min(most, top)
+            return "".join(self._sample(inner, rng, depth) for _ in range(rng.randint(least, top)))
         _, negative, ranges = node
         if not negative:
             low, high = rng.choice(ranges)
@@ -139,96 +171,125 @@ class Grammar:
             if not any(low <= character <= high for low, high in ranges):
                 return character
 
-    def accepts(self, text: str) -> bool:
-        """Whether the whole text belongs to the language (breadth-first, without recursion).
+    def _option(self, options, rng, depth):
+        """Any alternative; deep down one of the shallowest, so that recursion comes to an end."""
+        if depth < 24:
+            return rng.choice(options)
+        if not self._heights:
+            self._measure_heights()
+        heights = [self._height(option) for option in options]
+        least = min(heights)
+        return rng.choice([o for o, h in zip(options, heights, strict=True) if h == least])
 
-        Stacks of what is still to come are kept as numbers: each distinct part of the grammar and
-        each distinct stack has one, so that no step looks at more than the top.
-        """
-        states = self._ready(self._push(self._node(self.rules["root"]), EMPTY))
+    def _height(self, node):
+        """How many rules deep the shallowest string of a node is."""
+        kind = node[0]
+        if kind == "ref":
+            return self._heights.get(node[1], float("inf"))
+        if kind == "alt":
+            return min(self._height(option) for option in node[1])
+        if kind == "seq":
+            return max((self._height(item) for item in node[1]), default=0)
+        if kind == "rep":
+            return self._height(node[1]) if node[2] else 0
+        return 0
+
+    def _measure_heights(self):
+        heights = {}
+        while True:
+            self._heights = heights
+            heights = {name: 1 + self._height(body) for name, body in self.rules.items()}
+            if heights == self._heights:
+                return
+
+    def accepts(self, text: str) -> bool:
+        """Whether the whole text belongs to the language."""
+        states = self._expand([self._push(("ref", "root"), EMPTY)])
         for character in text:
-            stepped = set()
-            for state in states:
-                if state != EMPTY:
-                    top, rest = self._stacks[state]
-                    follow = self._after(top, rest, character)
-                    if follow is not None:
-                        stepped.add(follow)
-            states = set().union(*(self._ready(state) for state in stepped))
+            states = self._step(states, character)
             if not states:
                 return False
         return EMPTY in states
 
-    def _node(self, node) -> int:
-        """The number of a part of the grammar; equal parts have the same."""
-        kind = node[0]
-        if kind in ("alt", "seq"):
-            node = (kind, *(self._node(inner) for inner in node[1]))
-        elif kind == "rep":
-            inner = node[1] if isinstance(node[1], int) else self._node(node[1])
-            node = (kind, inner, *node[2:])
-        elif kind == "class":
-            node = (kind, node[1], tuple(node[2]))
-        return self._number(self._nodes, self._node_numbers, node)
-
-    def _push(self, node: int, rest: int) -> int:
-        return self._number(self._stacks, self._stack_numbers, (node, rest))
+    def _step(self, states, character):
+        key = (states, character)
+        if key not in self._steps:
+            below = [
+                self._stacks[state][1]
+                for state in states
+                if state != EMPTY and self._takes(self._stacks[state][0], character)
+            ]
+            self._steps[key] = self._expand(below)
+        return self._steps[key]
 
     @staticmethod
-    def _number(known, numbers, item) -> int:
-        if item not in numbers:
-            numbers[item] = len(known)
-            known.append(item)
-        return numbers[item]
-
-    def _after(self, top: int, rest: int, character: str):
-        """The stack when a character was read, or None where it does not fit."""
-        node = self._nodes[top]
-        if node[0] == "lit":
-            if node[1][0] != character:
-                return None
-            return self._push(self._node(("lit", node[1][1:])), rest) if node[1][1:] else rest
+    def _takes(node, character):
         _, negative, ranges = node
-        return rest if any(low <= character <= high for low, high in ranges) != negative else None
+        return any(low <= character <= high for low, high in ranges) != negative
 
-    def _ready(self, state: int):
-        """Stacks that a stack stands for, all with a text or a class on top, or empty."""
-        if state in self._expanded:
-            return self._expanded[state]
-        done, seen, waiting = set(), {state}, [state]
+    def _push(self, node, below):
+        # Parts of rules are told apart by identity, since hashing them whole takes long.
+        if node[0] in ("alt", "seq"):
+            key = (id(node), below)
+        elif node[0] == "rep":
+            key = (id(node[1]), node[2], node[3], below)
+        else:
+            key = (node, below)
+        number = self._numbers.get(key)
+        if number is None:
+            number = self._numbers[key] = len(self._stacks)
+            self._stacks.append((node, below))
+        return number
+
+    def _expand(self, stacks):
+        ready = set()
+        for stack in stacks:
+            ready |= self._ready_from(stack)
+        return frozenset(ready)
+
+    def _ready_from(self, start):
+        """The stacks with a character class on top, and the empty one, that a stack leads to."""
+        if start in self._ready:
+            return self._ready[start]
+        ready, waiting, seen = set(), [start], {start}
         while waiting:
             stack = waiting.pop()
-            if stack == EMPTY:
-                done.add(stack)
+            if stack == EMPTY or self._stacks[stack][0][0] == "class":
+                ready.add(stack)
                 continue
-            top, rest = self._stacks[stack]
-            kind, *parts = self._nodes[top]
-            if kind == "class" or (kind == "lit" and parts[0]):
-                done.add(stack)
-                continue
-            if kind == "lit":
-                new = [rest]
-            elif kind == "ref":
-                if parts[0] not in self._bodies:
-                    self._bodies[parts[0]] = self._node(self.rules[parts[0]])
-                new = [self._push(self._bodies[parts[0]], rest)]
-            elif kind == "alt":
-                new = [self._push(option, rest) for option in parts]
-            elif kind == "seq":
-                follow = rest
-                for item in reversed(parts):
-                    follow = self._push(item, follow)
-                new = [follow]
-            else:
-                inner, least, most = parts
-                new = [] if least else [rest]
-                if most is None or most > 0:
-                    left = None if most is None else most - 1
-                    more = self._node(("rep", inner, max(least - 1, 0), left))
-                    new.append(self._push(inner, self._push(more, rest)))
-            for item in new:
-                if item not in seen:
-                    seen.add(item)
-                    waiting.append(item)
-        self._expanded[state] = done
-        return done
+            for new in self._unfolded(*self._stacks[stack]):
+                if new not in seen:
+                    seen.add(new)
+                    waiting.append(new)
+        self._ready[start] = frozenset(ready)
+        return self._ready[start]
+
+    def _unfolded(self, top, below):
+        kind = top[0]
+        if kind == "lit":
+            for character in reversed(top[1]):
+                below = self._push(("class", False, ((character, character),)), below)
+            return [below]
+        if kind == "ref":
+            return [self._push(self.rules[top[1]], below)]
+        if kind == "alt":
+            return [self._push(option, below) for option in top[1]]
+        if kind == "seq":
+            for item in reversed(top[1]):
+                below = self._push(item, below)
+            return [below]
+        _, inner, least, most = top
+        new = [] if least else [below]
+        if most is None or most > 0:
+            left = None if most is None else most - 1
+            rest = self._push(("rep", inner, max(least - 1, 0), left), below)
+            new.append(self._push(inner, rest))
+        return new
+
+
+def recognizer_matcher(text: str, *, portable: bool = True):
+    """A matcher as in `runner.bench.conformance.matcher`, exact and without a library."""
+    try:
+        return Grammar(text, portable=portable).accepts
+    except AssertionError as error:
+        raise GrammarError(f"the grammar cannot be read: {error}") from error

@@ -29,6 +29,9 @@ case "$*" in
     for wheel; do :; done
     cp "$wheel" "$here/installed"
     mkdir -p "$here/lib/python3/site-packages/llama_cpp_python-0.3.36.dist-info";;
+*"--no-deps bfcl-eval"*)
+    if [ -e "$here/offline" ]; then echo "ERROR: no such index"; exit 1; fi
+    mkdir -p "$here/lib/python3/site-packages/bfcl_eval-2026.3.23.dist-info";;
 *check_llama.py*)
     echo "loading model.gguf"
     echo "decoding 8 tokens of model.gguf"

@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from runner.bench.conformance import data
+
 children: Any = importlib.import_module("children")
 setup: Any = importlib.import_module("setup")
 
@@ -151,6 +153,30 @@ def test_pips_words_are_shown_and_it_is_tried_again_when_the_package_does_not_in
     python.write_text(sound)
     setup.install_package(python, tmp_path, dev=False)
     assert "pip install" in calls()
+
+
+def test_test_data_come_without_what_they_depend_on_and_only_once(
+    environment: Path, calls: Callable[[], str]
+) -> None:
+    python = environment / "bin" / "python"
+    assert setup.install_test_data(python)
+    assert calls().endswith("--no-deps bfcl-eval==2026.3.23\n")
+    assert setup.install_test_data(python)
+    assert calls() == ""
+
+
+def test_without_test_data_the_set_up_goes_on_and_says_how_to_get_them(
+    environment: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (environment / "offline").touch()
+    assert not setup.install_test_data(environment / "bin" / "python")
+    said = capsys.readouterr().out
+    assert "tests that use it are skipped" in said
+    assert "pip install" in said and "ERROR: no such index" in said
+
+
+def test_the_test_data_are_those_that_the_measurements_name() -> None:
+    assert "==".join(setup.TEST_DATA) == data.BFCL
 
 
 @pytest.fixture
