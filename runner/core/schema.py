@@ -42,6 +42,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     except (TypeError, ValueError, RecursionError) as error:
         raise ConfigError(f"the parameters cannot be written as JSON: {error}") from error
     for part in subschemas(schema):
+        _check_dialect(part.get("$schema"))
         _check_reference(schema, part.get("$ref"))
         if "$dynamicRef" in part:
             raise ConfigError(
@@ -118,6 +119,14 @@ def _nullable(schema: dict[str, Any]) -> dict[str, Any]:
         }
         return {**about, "anyOf": [schema, {"type": "null"}]}
     return schema
+
+
+def _check_dialect(dialect: Any) -> None:
+    if dialect is not None and not re.match(r"https?://json-schema\.org/", str(dialect)):
+        raise ConfigError(
+            f"the parameters are written for {dialect!r}, which is no JSON Schema draft",
+            hint="leave '$schema' out and write JSON Schema 2020-12",
+        )
 
 
 def _check_reference(schema: Mapping[str, Any], reference: Any) -> None:

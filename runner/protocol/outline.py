@@ -109,7 +109,7 @@ def outline(text: str) -> Outline:
     tree = _tree(shadow)
     blocks = [block for block in tree.children if isinstance(block, Tree)]
     for block in blocks:
-        if found.invented:
+        if found.invented or len(found.actions) > MOST_CALLS:
             break
         _add(found, block, text)
     if found.answer is None and not found.actions and not found.invented:
@@ -191,7 +191,7 @@ def _without_reasoning(shadow: str) -> tuple[int, str, bool]:
     spans: list[tuple[int, int]] = []
     start = 0
     for tag in _TAG.finditer(shadow):
-        if shadow[: tag.start()][-1:] == "`" and shadow.startswith("`", tag.end()):
+        if shadow.startswith("`", tag.end()) and shadow[tag.start() - 1 : tag.start()] == "`":
             continue
         if not (tag["end"] or tag["end2"]):
             in_answer = answer is not None and answer.start() < tag.start() and not opened
@@ -206,8 +206,10 @@ def _without_reasoning(shadow: str) -> tuple[int, str, bool]:
             spans.clear()
     parts = []
     at = 0
+    leading = True
     for begin, end in spans:
-        if not shadow[start:begin].strip(WHITE) and begin >= start:
+        leading = leading and begin >= start and not shadow[start:begin].strip(WHITE)
+        if leading:
             start = end
         parts += [shadow[at:begin], re.sub(r"[^\n]", " ", shadow[begin:end])]
         at = end

@@ -20,6 +20,7 @@ from runner.protocol.relaxed_tokens import RelaxedError, Tokens
 
 STAGE = "relaxed"
 ENDS_EARLY = "the text ends too early"
+_LARGEST = 200_000
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None}
 _CLOSERS = {"RBRACE": "}", "RBRACKET": "]"}
 # Where a text may have been cut off inside the last token, closing its brackets would be a guess.
@@ -46,6 +47,10 @@ def read_relaxed_at(text: str, start: int) -> tuple[Any, int, list[Receipt]]:
     RelaxedError
         A `ValueError`: it is none of this, or could mean two things; ``at`` says where.
     """
+    if len(text) - start > _LARGEST:
+        raise RelaxedError(
+            f"a broken text of more than {_LARGEST:,} characters is not mended", start
+        )
     tokens = Tokens(text, start)
     parser = _lark().parse_interactive("")
     kind = ""

@@ -13,7 +13,7 @@ Notes = dict[str, int]
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|\r\n|.|$)", re.DOTALL)
 _JSON = frozenset('"\\/bfnrt')
 _HARMLESS = frozenset("'_`")
-_PATH = re.compile(r"(?:[A-Za-z]:|\.{0,2})\\[^\\]|\\\\[^\\]")
+_PATH = re.compile(r"(?:[A-Za-z]:|\.{1,2})\\[^\\]|\\\\[^\\]")
 _SPLIT_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 _OPENS_BEHIND = " \t\r\n([{<=:,;>/|+-"
 _CONTROL = re.compile(r"[\x00-\x1f]")
@@ -69,10 +69,13 @@ def _is_balanced(inner: str, opening: str) -> bool:
     If one does, the quote that closed the string may have been the end of the quotation. An
     apostrophe, a sign for inches, and the end of a quotation that began with „ wait for nothing.
     """
+    quotes = _unescaped_quotes(inner, opening)
+    if quotes[0] == 0 and quotes[-1] == len(inner) - 1:
+        return False
     if opening not in "\"'`＂":
         return inner.count("“") + inner.count("‘") == inner.count("”") + inner.count("’")
     waiting = 0
-    for i in _unescaped_quotes(inner, opening):
+    for i in quotes:
         before, behind = inner[i - 1 : i], inner[i + 1 : i + 2]
         if before.isalnum() and behind.isalnum() and opening == "'":
             continue

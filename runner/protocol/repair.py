@@ -20,6 +20,7 @@ _MOST_STRINGS = 400
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|' + r"'(?:\\.|[^'\\])*'", re.DOTALL)
 # In a broken text, `\b` may be the letter b of a Windows path as well as a backspace.
 _DOUBTFUL_ESCAPE = re.compile(r"\\[^\"\\/n]")
+_EMPTY_SLOT = re.compile(r"[,\[{]\s*,")
 _SINGLE_QUOTES = re.compile(r"[{\[:,]\s*'")
 _PYTHON_WORDS = {"true": "True", "false": "False", "null": "None"}
 
@@ -45,6 +46,8 @@ def _repaired(payload: str) -> Any:
 def _same_content(value: Any, payload: str) -> bool:
     """Whether ``value`` is ``payload`` with nothing but its structure changed."""
     if not payload.rstrip().endswith("}") or _DOUBTFUL_ESCAPE.search(payload):
+        return False
+    if _EMPTY_SLOT.search(_QUOTED.sub("x", payload)):
         return False
     if _words(json.dumps(value, ensure_ascii=False)) != _words(payload):
         return False

@@ -8,7 +8,7 @@ from typing import Any
 from runner.protocol.schema_cases import KINDS, Case
 
 _CHECKED = {
-    "not": KINDS, "if": KINDS, "multipleOf": ("number", "integer"),
+    "not": KINDS, "then": KINDS, "else": KINDS, "multipleOf": ("number", "integer"),
     "contains": ("array",), "minContains": ("array",), "maxContains": ("array",),
     "uniqueItems": ("array",), "unevaluatedItems": ("array",),
     "patternProperties": ("object",), "propertyNames": ("object",), "minProperties": ("object",),
@@ -31,8 +31,8 @@ def unenforced(case: Case) -> Iterable[tuple[str, str]]:
 def _idle(schema: Mapping[str, Any], keyword: str, case: Case) -> bool:
     """Whether a keyword asks for nothing."""
     value = schema[keyword]
-    if keyword == "if":
-        return "then" not in schema and "else" not in schema
+    if keyword in ("then", "else") and "if" not in schema:
+        return True
     if keyword in ("minContains", "maxContains"):
         return "contains" not in schema
     if keyword == "multipleOf":

@@ -23,7 +23,9 @@ def unwrapped(text: str) -> tuple[str, list[str]]:
         start = _FENCE_START.match(text)
         tag = _TAG.match(text)
         if start is not None:
-            text = _FENCE_END.sub("", text[start.end() :])
+            text = text[start.end() :]
+            end = _FENCE_END.search(text, max(0, len(text) - 99))
+            text = text[: end.start()] if end else text
             changes["took the code fence away"] = None
         elif text.startswith("[") and text.endswith("]") and _FENCE_START.match(text[1:].lstrip()):
             text = text[1:-1]
@@ -36,9 +38,9 @@ def unwrapped(text: str) -> tuple[str, list[str]]:
             changes["took the tags of another format away"] = None
         else:
             break
-    end = _TAG.search(text) if changes else None
-    if end is not None and "{" not in text[end.start() :]:
-        text = text[: end.start()].rstrip()
+    tail = _TAG.search(text, text.rfind("}") + 1) if changes else None
+    if tail is not None:
+        text = text[: tail.start()].rstrip()
     return text, list(changes)
 
 

@@ -22,7 +22,7 @@ def takes(*values):
 
 
 INTEGER = {"type": "integer"}
-PATTERN = {"type": "string", "pattern": "^a+$"}
+PATTERN = {"type": "string", "pattern": "^(?=a)"}
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_value_is_right_too_strict_too_loose_or_weakened(schema, matcher, vali
 
 
 def test_a_note_about_another_keyword_excuses_nothing():
-    probe = Probe({"type": "string", "pattern": "^a+$", "maxLength": 3}, takes_all)
+    probe = Probe({"type": "string", "pattern": "^(?=a)", "maxLength": 3}, takes_all)
     assert probe.invalid("aaaa")[0] is Outcome.LOOSE
 
 
@@ -133,17 +133,10 @@ def test_missing_data_say_what_to_set(monkeypatch, tmp_path):
 def test_json5_is_measured_on_the_relaxed_reader(monkeypatch, tmp_path):
     rows = [
         '{"name": "a.json5", "expect": "accept", "b64": "MQ=="}',
-        '{"name": "numbers/nan.json5", "expect": "accept", "b64": "TmFO"}',
         '{"name": "b.txt", "expect": "reject", "b64": "MQ=="}',
-        '{"name": "c.json5", "expect": "accept", "b64": "Mg=="}',
+        '{"name": "c.json5", "expect": "accept", "b64": "e10="}',
     ]
     (tmp_path / json_texts.JSON5_FILE).write_text("\n".join(rows))
     monkeypatch.setenv("RUNNER_CONFORMANCE_DIR", str(tmp_path))
-
-    def read(text):
-        if text != "1":
-            raise ValueError(text)
-
-    monkeypatch.setattr(json_texts, "relaxed_reader", lambda: read)
     outcomes = [case.outcome for case in json_texts.measure_json5()]
-    assert outcomes == [Outcome.CORRECT, Outcome.ON_PURPOSE, Outcome.FREE, Outcome.STRICT]
+    assert outcomes == [Outcome.CORRECT, Outcome.FREE, Outcome.STRICT]

@@ -36,7 +36,7 @@ def test_calls_get_ids_in_order():
 
 
 def test_an_answer_runs_to_the_end_of_the_turn_whatever_it_holds():
-    text = 'Use this:\n\nACTION: {"tool": "add"}\nOBSERVATION: no\n```\nTHOUGHT: x\n```'
+    text = 'Use this:\n\n```\nACTION: {"tool": "add"}\n```\nOBSERVATION: no\n```\nTHOUGHT: x\n```'
     turn = parse_turn(f"ANSWER: {text}", TOOLS)
     assert turn.answer == text
     assert turn.calls == ()
@@ -56,7 +56,9 @@ def test_markers_inside_strings_are_data():
         (" \n\t ", "empty", "empty"),
         ("It is 3.", "no_marker", "neither"),
         ("THOUGHT: hm", "no_marker", "neither"),
-        ("OBSERVATION [c1 add]: 3\nANSWER: 3", "no_marker", "OBSERVATION"),
+        ("OBSERVATION [c1 add]: 3\nANSWER: 3", "invented", "OBSERVATION"),
+        ('Running it:\n{"sum": 3}\nANSWER: 3', "invented", "made up"),
+        ('ANSWER: 3\nACTION: {"tool": "add", "params": {"a": 1, "b": 2}}', "mixed", "both"),
         ("ANSWER:", "empty", "no text"),
         ("ACTION:", "malformed", "no JSON"),
         ('ACTION: {"tool": "add", "params": {"a": 1, "b": 2}}\nANSWER: 3', "mixed", "both"),
@@ -66,7 +68,8 @@ def test_markers_inside_strings_are_data():
         ('ACTION: {"tool": "add", "params": {"a": "x", "b": 2}}', "bad_params", "integer"),
         ('ACTION: {"tool": "add", "params": [1, 2]}', "bad_params", "a, b"),
         ('ACTION: {"tool": ["add"], "params": {}}', "malformed", "string"),
-        ('ACTION: {"name": "add"}', "malformed", '"tool" and "params"'),
+        ('ACTION: {"name": "add"}', "bad_params", "ACTION 1: add needs the parameter a"),
+        ('ACTION: {"query": "x"}', "malformed", '"tool" and "params"'),
         ("<think>I will\n" + action(tool="add", params={"a": 1, "b": 2}), "malformed", "</think>"),
     ],
 )
@@ -119,9 +122,9 @@ def test_text_before_the_first_marker_is_a_thought_with_a_receipt():
     ("given_params", "read"),
     [
         ({"query": "x", "limit": "120"}, {"query": "x", "limit": 120}),
-        ({"query": "x", "limit": 5.0}, {"query": "x", "limit": 5}),
         ({"query": "x", "exact": "true"}, {"query": "x", "exact": True}),
         ({"query": 7}, {"query": "7"}),
+        ({"query": 1.1}, {"query": "1.1"}),
         ({"query": "x", "limit": None}, {"query": "x"}),
     ],
 )
@@ -142,7 +145,6 @@ def test_faithful_changes_are_made_with_a_receipt(given_params, read):
         {"query": "x", "exact": "maybe"},
         {"query": "x", "exact": 1},
         {"query": None},
-        {"query": 1.1},
         {"query": ["x"]},
     ],
 )
@@ -178,7 +180,9 @@ def test_numbers_that_are_not_finite_are_refused(value):
 
 def test_a_key_given_twice_with_different_values_is_refused():
     error = refused('ACTION: {"tool": "search", "params": {"query": "a", "query": "b"}}')
-    assert '"query"' in str(error)
+    assert "query is given twice" in str(error)
+    same = 'ACTION: {"tool": "search", "params": {"query": "a", "query": "a"}}'
+    assert parse_turn(same, TOOLS).calls[0].input == {"query": "a"}
 
 
 def test_half_a_surrogate_pair_is_refused():
@@ -189,45 +193,23 @@ def test_half_a_surrogate_pair_is_refused():
 def test_what_is_nested_too_deeply_or_too_large_is_refused():
     deep = 'ACTION: {"tool": "search", "params": ' + '{"a":' * 5000
     assert refused(deep).kind == "too_large"
-    assert refused('ACTION: {"tool": "' + "x" * 300_000).kind == "too_large"
+    assert refused('ACTION: {"tool": "' + "x" * 2_000_000).kind == "too_large"
 
 
 PIECES = [
     "ACTION: ", "ANSWER: ", "THOUGHT: ", "OBSERVATION", "\n", "{", "}", '"', "'", "\\", "[", "]",
-    '"tool": "add"', '"params": ', ": ", ", ", "1", "```json\n", "```", "<think>", "null", "\ud800",
+    '"tool": "add"', '"params": ', ": ", ", ", "1", "```json\n", "```", "<think>", "</think>", "“",
+    "\ud800", "search", "(", ")", "query=", "<tool_call>", "[TOOL_CALLS]", "<|im_end|>", "//",
+    "行动：", "**Action:**", "Action Input: ",
+    '{"tool": "search", "params": {"query": "x"}}', "null", "\u200b",
 ]  # fmt: skip
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=600, deadline=None)
 @given(
     st.text(max_size=300)
     | st.lists(
-        st.sampled_from(
-            [
-                "ACTION: ",
-                "ANSWER: ",
-                "THOUGHT: ",
-                "OBSERVATION",
-                "\n",
-                "{",
-                "}",
-                '"',
-                "'",
-                "\\",
-                "[",
-                "]",
-                '"tool": "add"',
-                '"params": ',
-                ": ",
-                ", ",
-                "1",
-                "```json\n",
-                "```",
-                "<think>",
-                "null",
-                "\ud800",
-            ]
-        ),
+        st.sampled_from(PIECES),
         max_size=40,
     ).map("".join)
 )
@@ -269,31 +251,37 @@ def outcome(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case["id"] for case in CASES])
-def test_no_reported_fault_makes_a_wrong_call_run(case):
-    found = outcome(case)
-    expected = {key: case["expect"].get(key) for key in found}
-    if found["kind"] == "calls":
-        assert found == expected
-
-
-READ_TODAY = {case["id"] for case in CASES if case.get("read_today")}
-
-
-@pytest.mark.parametrize("case", [c for c in CASES if c["id"] in READ_TODAY], ids=lambda c: c["id"])
-def test_reported_faults_that_are_read_rightly(case):
+def test_reported_faults_are_read_as_expected(case):
     found = outcome(case)
     assert found == {key: case["expect"].get(key) for key in found}
 
 
+def test_no_reported_fault_makes_a_wrong_call_run():
+    wrong = [
+        case["id"]
+        for case in CASES
+        if (found := outcome(case))["kind"] == "calls"
+        and found != {key: case["expect"].get(key) for key in found}
+    ]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("tag", ["think", "thinking", "reasoning"])
 def test_a_call_inside_open_thinking_does_not_run(tag):
-    text = f"<{tag}>maybe\n{action(tool='add', params={'a': 1, 'b': 2})}\nTHOUGHT: no</{tag}>"
+    text = f"<{tag}>maybe\n{action(tool='add', params={'a': 1, 'b': 2})}\nTHOUGHT: no"
     assert refused(text).kind == "malformed"
+    assert refused(f"{text}</{tag}>").kind == "no_marker"
     closed = f"<{tag}>maybe</{tag}>\n{action(tool='add', params={'a': 1, 'b': 2})}"
     assert len(parse_turn(closed, TOOLS).calls) == 1
 
 
-@pytest.mark.parametrize("written", ["1234567890123456789.5", "9007199254740993.0", "1e300"])
+def test_a_whole_number_with_a_point_is_that_integer_exactly():
+    turn = parse_turn('ACTION: {"tool": "add", "params": {"a": 9007199254740993.0, "b": 1}}', TOOLS)
+    assert turn.calls[0].input == {"a": 9007199254740993, "b": 1}
+    assert turn.receipts == ()
+
+
+@pytest.mark.parametrize("written", ["1234567890123456789.5", "9007199254740993.5", "1e300"])
 def test_an_integer_that_a_float_would_change_is_refused(written):
     text = f'ACTION: {{"tool": "add", "params": {{"a": {written}, "b": 1}}}}'
     assert refused(text).kind == "bad_params"
@@ -302,4 +290,4 @@ def test_an_integer_that_a_float_would_change_is_refused(written):
 
 
 def test_a_reply_of_endless_length_is_refused():
-    assert refused("THOUGHT: " + "(" * 300_000).kind == "too_large"
+    assert refused("THOUGHT: " + "(" * 2_000_000).kind == "too_large"

@@ -175,7 +175,9 @@ def _measure(
         return Outcome.REFUSED, str(error)
     except GrammarError as error:
         return Outcome.BROKEN, str(error)
-    valid = {tool.name: Draft202012Validator(tool.parameters) for tool in tools}
+    # A contract is closed where it does not say otherwise, and so is a function for BFCL's checker.
+    closed = {"additionalProperties": False}
+    valid = {tool.name: Draft202012Validator({**closed, **tool.parameters}) for tool in tools}
     measured = 0
     for calls in gold_turns(tools, gold):
         if not all(valid[name].is_valid(params) for name, params in calls):

@@ -16,8 +16,6 @@ class Outcome(str, Enum):
     """Valid; accepted only with its keys in another order, or with 1.0 written as 1."""
     REFUSED = "refused"
     """The schema is refused with a message, so nothing was measured."""
-    ON_PURPOSE = "on purpose"
-    """Valid by the letter, refused because there is no telling what was meant."""
     FREE = "either"
     """The data leave it open, or only reflect a choice of the tool that they come from."""
     ODD = "gold invalid"

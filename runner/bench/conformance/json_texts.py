@@ -3,26 +3,16 @@
 from __future__ import annotations
 
 import base64
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 from runner.bench.conformance.cases import Case, Outcome
 from runner.bench.conformance.data import rows_of
-from runner.core.errors import ConfigError
-from runner.protocol.repair import strict_json
+from runner.protocol.json_text import strict_json
+from runner.protocol.relaxed import read_relaxed
 
 JSON_FILE = "jsontestsuite.jsonl"
 JSON5_FILE = "json5_tests.jsonl"
-
-REFUSED_ON_PURPOSE = {
-    "y_object_duplicated_key.json": "a key twice, and no telling which value was meant",
-    "objects/duplicate-keys.json": "a key twice, and no telling which value was meant",
-    "numbers/infinity.json5": "no JSON value, so no tool can be sent it",
-    "numbers/negative-infinity.json5": "no JSON value, so no tool can be sent it",
-    "numbers/positive-infinity.json5": "no JSON value, so no tool can be sent it",
-    "numbers/nan.json5": "no JSON value, so no tool can be sent it",
-}
 
 
 def measure_json() -> list[Case]:
@@ -45,31 +35,14 @@ def measure_json5() -> list[Case]:
     Raises
     ------
     ConfigError
-        The data, or the relaxed reader, are not there.
+        The data are not there.
     """
-    relaxed = relaxed_reader()
     cases = []
     for row in rows_of(JSON5_FILE):
         expected = "accept" if row["expect"] == "accept" else "either"
         group = "JSON5" if expected == "accept" else "not JSON5"
-        cases.append(_case(row, group, _is_read(row, relaxed), expected))
+        cases.append(_case(row, group, _is_read(row, read_relaxed), expected))
     return cases
-
-
-def relaxed_reader() -> Callable[[str], Any]:
-    """`runner.protocol.relaxed.read_relaxed`.
-
-    Raises
-    ------
-    ConfigError
-        This version has none.
-    """
-    try:
-        module = importlib.import_module("runner.protocol.relaxed")
-    except ModuleNotFoundError as error:
-        raise ConfigError("this version of the runner has no relaxed reader") from error
-    reader: Callable[[str], Any] = module.read_relaxed
-    return reader
 
 
 def _is_read(row: dict[str, Any], read: Callable[[str], Any]) -> bool:
@@ -89,6 +62,4 @@ def _case(row: dict[str, Any], group: str, read: bool, expected: str) -> Case:
         return Case(group, name, Outcome.CORRECT, verb)
     if read:
         return Case(group, name, Outcome.LOOSE, "read, though it must be refused")
-    if name in REFUSED_ON_PURPOSE:
-        return Case(group, name, Outcome.ON_PURPOSE, REFUSED_ON_PURPOSE[name])
     return Case(group, name, Outcome.STRICT, "refused, though it must be read")

@@ -13,7 +13,7 @@ from runner.bench.conformance.data import rows_of
 from runner.bench.conformance.matcher import Matcher
 from runner.bench.conformance.probe import Probe, Verdict
 from runner.core.errors import ConfigError, GrammarError
-from runner.protocol.repair import strict_json
+from runner.protocol.json_text import strict_json
 
 SUITE_FILE = "json_schema_test_suite_2020-12.jsonl"
 LLAMA_FILE = "gbnf_reference.jsonl"
