@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from runner import __version__
 from runner.agent.calls import CallRunner
+from runner.agent.context import Context
 from runner.agent.limits import CallLimits, TurnLimit, check_number_of_calls
 from runner.agent.result import RunResult, Status
 from runner.core.contract import ToolContract
-from runner.core.conversation import Message, ModelTurn, ToolCall, ToolResult, Usage
+from runner.core.conversation import ModelTurn, ToolCall, ToolResult, Usage
 from runner.core.errors import ContextOverflowError, ProtocolError, RunnerError
 from runner.core.ports import Recorder
 from runner.protocol import parse_turn, tool_grammar
 from runner.protocol.messages import message
-from runner.protocol.prompt import example_call, observation_message, opening_messages, turn_text
 
 if TYPE_CHECKING:
     from runner.agent.agent import Agent
@@ -39,7 +39,6 @@ class Run:
         self.turn_limit = TurnLimit(agent.max_turns)
         self.call_limits = CallLimits(agent.contracts, agent.max_calls)
         self.calls = CallRunner(agent.tools, self.call_limits, self.emit)
-        self.messages = [*opening_messages(agent.contracts), Message("user", task)]
         self.turns: list[ModelTurn] = []
         self.results: list[ToolResult] = []
         self.usage = Usage()
@@ -64,12 +63,15 @@ class Run:
                 "tools": [contract.model_dump(mode="json") for contract in agent.contracts],
                 "max_turns": agent.max_turns,
                 "max_tokens": agent.max_tokens,
-                "opening": [asdict(message) for message in self.messages[:-1]],
             },
         )
         try:
-            self.emit("model.ready", agent.model.describe())
-            return self._turns()
+            model = agent.model.describe()
+            in_template = bool(model.get("template_tools"))
+            context = Context(agent.contracts, agent.model.dialect, in_template=in_template)
+            self.emit("model.ready", {**model, "opening": context.opening()})
+            context.task(self.task)
+            return self._turns(context)
         except KeyboardInterrupt:
             return self._end("interrupted", reason="interrupted")
         except _GaveUpError:
@@ -85,37 +87,41 @@ class Run:
             self._end("failed", reason=f"{type(error).__name__}: {error}")
             raise
 
-    def _turns(self) -> RunResult:
+    def _turns(self, context: Context) -> RunResult:
         while self.turn_limit.take():
-            turn = self._turn(self._callable_tools())
+            turn = self._turn(context, self._callable_tools())
             self.turns.append(turn)
             if turn.answer is not None:
                 cut = [receipt.what for receipt in turn.receipts if receipt.stage == "cut"]
                 return self._end("answered", turn.answer, reason="; ".join(cut))
             if self.answer_now:
                 break  # calls again, from a model that follows no grammar
-            self._observe(turn.calls)
+            self._observe(context, turn.calls)
         return self._end("limit", reason=f"no answer within {self.turn_limit.used} turns")
 
     def _callable_tools(self) -> list[ToolContract]:
         """What may be called now: nothing where only an answer is left."""
         return [] if self.answer_now else self.call_limits.open(self.agent.contracts)
 
-    def _turn(self, tools: Sequence[ToolContract]) -> ModelTurn:
+    def _turn(self, context: Context, tools: Sequence[ToolContract]) -> ModelTurn:
         """A turn that was understood, after as many retries as are allowed."""
         agent = self.agent
         grammar = tool_grammar(
-            tools, max_calls=agent.max_calls_per_turn, thought=agent.thought and bool(tools)
+            tools,
+            max_calls=agent.max_calls_per_turn,
+            thought=agent.thought and bool(tools),
+            dialect=context.dialect.name,
         )
         number = self.turn_limit.used
         digest = hashlib.sha256(grammar.encode()).hexdigest()[:16]
         self.emit("turn.start", {"turn": number, "grammar": digest})
         for attempt in range(agent.retries + 1):
             generation = agent.model.generate(
-                self.messages,
+                context.messages,
                 grammar=grammar,
                 max_tokens=agent.max_tokens,
                 seed=(self.seed + self.generations) % 2**32,
+                tools=context.template_tools,
                 view=agent.view,
             )
             self.generations += 1
@@ -128,34 +134,25 @@ class Run:
                     agent.contracts,
                     generation.stop,
                     first_call=len(self.results) + 1,
+                    dialect=context.dialect.name,
                 )
                 check_number_of_calls(turn, agent.max_calls_per_turn)
             except ProtocolError as error:
-                self._reject(error, generation.text, number, attempt)
+                self._reject(context, error, generation.text, attempt)
             else:
                 self.emit("turn.parsed", {"turn": number, **asdict(turn)})
-                # As it was written where nothing had to be repaired, so that its tokens in the
-                # cache still fit; in the protocol's spelling otherwise, so that no fault spreads.
-                said = turn_text(turn) if turn.receipts else generation.text
-                self.messages.append(Message("assistant", said))
+                context.turn(turn, generation.text)
                 return turn
         raise _GaveUpError
 
-    def _reject(self, error: ProtocolError, text: str, number: int, attempt: int) -> None:
+    def _reject(self, context: Context, error: ProtocolError, text: str, attempt: int) -> None:
         """Tell the model what was wrong; from the second time on with an example."""
         self.rejected += 1
-        problem = str(error)
-        contract = next((c for c in self.agent.contracts if c.name == error.tool), None)
-        if attempt and self.agent.contracts:
-            example = example_call(contract or self.agent.contracts[0])
-            problem = message("loop", "example", problem=problem, example=example)
-        data = {"turn": number, "attempt": attempt + 1, "kind": error.kind, "message": problem}
-        self.emit("model.rejected", data)
-        if text.strip():
-            self.messages.append(Message("assistant", text))
-        self.messages.append(Message("user", message("loop", "retry", problem=problem)))
+        problem = context.rejection(error, text, with_example=attempt > 0)
+        where = {"turn": self.turn_limit.used, "attempt": attempt + 1}
+        self.emit("model.rejected", {**where, "kind": error.kind, "message": problem})
 
-    def _observe(self, calls: Sequence[ToolCall]) -> None:
+    def _observe(self, context: Context, calls: Sequence[ToolCall]) -> None:
         """Run calls, give their results to the model, and see what it may still do.
 
         The last turn leaves only an answer, and so does a turn that brought nothing new: a small
@@ -171,8 +168,7 @@ class Run:
         self.answer_now = self.turn_limit.remaining == 1 or len(repeated) == len(results)
         names = {result.call.name for result in results}
         left = {name: self.call_limits.remaining(name) for name in names}
-        text = observation_message(results, left, repeated)
-        self.messages.append(Message("user", text))
+        context.observation(results, left, repeated)
 
     def _fallback(self) -> str:
         last = self.results[-1].text if self.results else ""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from runner.cli.options import ContractsOption, contracts
+from runner.cli.options import ContractsOption, DialectOption, contracts
 from runner.cli.output import ExitCode, JsonOption, note, print_json
 from runner.core.errors import ConfigError
 
@@ -25,12 +25,13 @@ def show(
     tools: ContractsOption = None,
     max_calls: Annotated[int, typer.Option(min=0, help="Most ACTION lines in a turn.")] = 4,
     thought: Annotated[bool, typer.Option(help="Whether a THOUGHT line may come first.")] = True,
+    dialect: DialectOption = "action",
     as_json: JsonOption = False,
 ) -> None:
     """Print the GBNF text for a set of tools. What it does not enforce is noted on stderr."""
     from runner.protocol import build_grammar
 
-    grammar = build_grammar(contracts(tools), max_calls=max_calls, thought=thought)
+    grammar = build_grammar(contracts(tools), max_calls=max_calls, thought=thought, dialect=dialect)
     if as_json:
         print_json({"grammar": grammar.text, "notes": grammar.notes, "left_out": grammar.left_out})
         return

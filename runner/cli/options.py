@@ -40,6 +40,9 @@ ContractsOption = Annotated[
         show_default=False,
     ),
 ]
+DialectOption = Annotated[
+    str, typer.Option(help="How turns are spelled: action, hermes, or one that was added.")
+]
 
 
 def tool_names(tools: str | None, toolset: str | None) -> list[str]:

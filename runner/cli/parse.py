@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from runner.cli.options import ContractsOption, contracts
+from runner.cli.options import ContractsOption, DialectOption, contracts
 from runner.cli.output import ExitCode, JsonOption, error_json, note, print_json
 
 
@@ -25,6 +25,7 @@ def parse(
     stop: Annotated[
         Stop, typer.Option(help="Why the text ended; text cut by length never yields a call.")
     ] = Stop.END,
+    dialect: DialectOption = "action",
     as_json: JsonOption = False,
 ) -> None:
     """Read a model's turn from stdin and print what it means.
@@ -33,12 +34,12 @@ def parse(
     that cannot be used prints the message for the model on stderr and ends with exit code 1.
     """
     from runner.protocol import ProtocolError, parse_turn
-    from runner.protocol.prompt import turn_text
+    from runner.protocol.dialects import find_dialect
 
     offered = contracts(tools)
     text = sys.stdin.buffer.read().decode("utf-8", "replace")
     try:
-        turn = parse_turn(text, offered, stop.value)
+        turn = parse_turn(text, offered, stop.value, dialect=dialect)
     except ProtocolError as error:
         if as_json:
             print_json({"error": error_json(error)})
@@ -47,6 +48,7 @@ def parse(
     if as_json:
         print_json(asdict(turn))
         return
-    typer.echo(turn_text(turn))
+    typer.echo(find_dialect(dialect).spelled(turn))
     for receipt in turn.receipts:
-        note(f"repaired: {receipt.what} {receipt.where}".rstrip())
+        where = f" in {receipt.where}" if receipt.where else ""
+        note(f"repaired ({receipt.stage}, cost {receipt.cost}): {receipt.what}{where}")

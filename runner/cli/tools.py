@@ -57,7 +57,7 @@ def show(
         needed = "required" if parameter in contract.required else "optional"
         about = schema.get("description", "")
         typer.echo(f"  {parameter} ({kind_of(schema)}, {needed}){': ' if about else ''}{about}")
-    typer.echo(f"example: ACTION: {example_call(contract)}")
+    typer.echo(f"example: {example_call(contract)}")
 
 
 @app.command()

@@ -42,13 +42,17 @@ def is_tool(name: str, tools: Sequence[ToolContract]) -> bool:
     return len(_candidates(name, tools)) == 1
 
 
-def read_call(payload: Payload, tools: Sequence[ToolContract], number: int) -> RawCall:
+def read_call(
+    payload: Payload, tools: Sequence[ToolContract], number: int, keys: tuple[str, str]
+) -> RawCall:
     """The contract that a payload calls, and the input.
 
     Parameters
     ----------
     number
-        Number of the ACTION in its turn, for messages.
+        Number of the call in its turn, for messages.
+    keys
+        How the dialect calls the name and the input; other usual keys are read with a receipt.
 
     Raises
     ------
@@ -59,18 +63,20 @@ def read_call(payload: Payload, tools: Sequence[ToolContract], number: int) -> R
     data = _unwrapped(payload.data, tools, number, receipts)
     name = _given_once(data, _NAME_KEYS, number)
     if name is None:
-        data, name = _named_by_key(data, tools, number, receipts)
+        data = _named_by_key(data, tools, number, receipts, keys)
+        name = keys[0]
     if not isinstance(data[name], str):
         raise _error("malformed", "tool_not_text", number=number, found=shown(data[name]))
-    if name != "tool":
-        receipts.append(Receipt("call", f"read the key {name!r} as 'tool'", f"ACTION {number}"))
+    if name != keys[0]:
+        what = f"read the key {name!r} as {keys[0]!r}"
+        receipts.append(Receipt("call", what, f"ACTION {number}"))
     contract = _contract(data[name], tools, number, receipts)
     given = _given_once(data, _PARAMS_KEYS, number)
     if given is None:
         params = _beside_the_name(data, contract, number, receipts)
     else:
-        if given != "params":
-            what = f"read the key {given!r} as 'params'"
+        if given != keys[1]:
+            what = f"read the key {given!r} as {keys[1]!r}"
             receipts.append(Receipt("call", what, contract.name))
         params = _input(data[given], contract, number, receipts)
         _leave_out(set(data) - set(_NAME_KEYS) - set(_PARAMS_KEYS), contract, number, receipts)
@@ -118,14 +124,18 @@ def _given_once(data: Mapping[str, Any], keys: Sequence[str], number: int) -> st
 
 
 def _named_by_key(
-    data: dict[str, Any], tools: Sequence[ToolContract], number: int, receipts: list[Receipt]
-) -> tuple[dict[str, Any], str]:
+    data: dict[str, Any],
+    tools: Sequence[ToolContract],
+    number: int,
+    receipts: list[Receipt],
+    keys: tuple[str, str],
+) -> dict[str, Any]:
     """A call of the form ``{"search": {...}}``."""
     names = [key for key in data if key not in _COMMENTARY]
     if len(names) == 1 and isinstance(data[names[0]], dict) and is_tool(names[0], tools):
         what = "read the only key as the tool's name"
         receipts.append(Receipt("call", what, f"ACTION {number}"))
-        return JsonObject([("tool", names[0]), ("params", data[names[0]])]), "tool"
+        return JsonObject([(keys[0], names[0]), (keys[1], data[names[0]])])
     found = ", ".join(json.dumps(key, ensure_ascii=False) for key in data) or "none"
     raise _error("malformed", "wrong_keys", number=number, found=found)
 

@@ -27,21 +27,23 @@ _NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,17})?")
 
 
 def check_call(
-    payload: Payload, tools: Sequence[ToolContract], number: int
+    payload: Payload, tools: Sequence[ToolContract], number: int, keys: tuple[str, str]
 ) -> tuple[str, dict[str, Any], list[Receipt]]:
     """Tool name and params of the payload of an ACTION, valid under the tool's contract.
 
     Parameters
     ----------
     number
-        Number of the ACTION in its turn, for messages.
+        Number of the call in its turn, for messages.
+    keys
+        The dialect's keys for the tool's name and its input.
 
     Raises
     ------
     ProtocolError
         Wrong shape, unknown tool, or params that the contract does not allow.
     """
-    call = read_call(payload, tools, number)
+    call = read_call(payload, tools, number, keys)
     try:
         params, receipts = check_params(call.contract, call.params)
     except ProtocolError as error:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from runner.core.contract import ToolContract
 from runner.core.gbnf import check_gbnf, gbnf_problems
+from runner.protocol.dialects import Dialect, find_dialect
 from runner.protocol.grammar_files import gbnf_rules, names_in
 from runner.protocol.json_schema import SchemaRules
-from runner.protocol.literals import dump, literal
 
 _REMEMBERED = 64
 
@@ -30,13 +30,23 @@ class Grammar:
     left_out: tuple[str, ...] = ()
 
 
-def tool_grammar(tools: Sequence[ToolContract], *, max_calls: int = 4, thought: bool = True) -> str:
+def tool_grammar(
+    tools: Sequence[ToolContract],
+    *,
+    max_calls: int = 4,
+    thought: bool = True,
+    dialect: str = "action",
+) -> str:
     """GBNF text for one turn; see `build_grammar`."""
-    return build_grammar(tools, max_calls=max_calls, thought=thought).text
+    return build_grammar(tools, max_calls=max_calls, thought=thought, dialect=dialect).text
 
 
 def build_grammar(
-    tools: Sequence[ToolContract], *, max_calls: int = 4, thought: bool = True
+    tools: Sequence[ToolContract],
+    *,
+    max_calls: int = 4,
+    thought: bool = True,
+    dialect: str = "action",
 ) -> Grammar:
     """The grammar of one turn.
 
@@ -45,9 +55,11 @@ def build_grammar(
     tools
         What may be called now; with none (or ``max_calls=0``) only an answer is left.
     max_calls
-        Most ACTION lines in the turn.
+        Most calls in the turn.
     thought
-        Whether one THOUGHT line may come first.
+        Whether a thought of one line may come first.
+    dialect
+        How the turn is spelled; see `runner.protocol.dialects`.
 
     A tool whose schema allows no params at all is left out, with a note.
 
@@ -58,56 +70,57 @@ def build_grammar(
     ------
     GrammarError
         The grammar came out larger than engines take.
+    ConfigError
+        There is no such dialect.
     """
+    find_dialect(dialect)
     content = json.dumps([(tool.name, json.dumps(tool.parameters)) for tool in tools])
-    return _built(content, max_calls, thought)
+    return _built(content, max_calls, thought, dialect)
 
 
 @functools.lru_cache(maxsize=_REMEMBERED)
-def _built(content: str, max_calls: int, thought: bool) -> Grammar:
+def _built(content: str, max_calls: int, thought: bool, dialect_name: str) -> Grammar:
+    dialect = find_dialect(dialect_name)
     calls: dict[str, dict[str, str]] = {}
     notes: dict[str, list[str]] = {}
     tools: dict[str, str] = {}
     for number, (tool, parameters) in enumerate(json.loads(content), start=1):
         name = f"tool-{number}-{_slug(tool)}"
         tools[name] = tool
-        rules, notes[name] = _tool_rules(name, tool, parameters)
+        rules, notes[name] = _tool_rules(name, tool, parameters, dialect_name)
         if rules:
             calls[name] = rules
-    text = _turn(calls, max_calls, thought)
+    text = _turn(calls, max_calls, thought, dialect)
     if gbnf_problems(text):
         # Whatever is wrong with one tool, the others stay.
         for name in list(calls):
-            problems = gbnf_problems(_turn({name: calls[name]}, 1, False))
+            problems = gbnf_problems(_turn({name: calls[name]}, 1, False, dialect))
             if problems:
                 del calls[name]
                 notes[name] = [f"tool {tools[name]!r} is left out of the grammar: {problems[0]}"]
-        text = _turn(calls, max_calls, thought)
+        text = _turn(calls, max_calls, thought, dialect)
         check_gbnf(text)
     left_out = tuple(tool for name, tool in tools.items() if name not in calls)
     told = dict.fromkeys(note for about in notes.values() for note in about)
     return Grammar(text, tuple(told), left_out)
 
 
-def _turn(calls: dict[str, dict[str, str]], max_calls: int, thought: bool) -> str:
+def _turn(calls: dict[str, dict[str, str]], max_calls: int, thought: bool, dialect: Dialect) -> str:
     """GBNF text for a turn with these calls: name of the rule -> all the rules it needs."""
-    rules: dict[str, str] = {}
-    body = "answer"
-    if calls and max_calls > 0:
+    has_calls = bool(calls) and max_calls > 0
+    rules = dialect.turn_rules(has_calls, max_calls, thought)
+    if has_calls:
         rules["call"] = " | ".join(calls)
-        more = f' ( "\\n" action ){{0,{max_calls - 1}}}' if max_calls > 1 else ""
-        # Many vocabularies have one token for the closing braces and the line break.
-        rules["actions"] = f'action{more} "\\n"?'
-        body = "( actions | answer )"
     for found in calls.values():
         rules |= found
-    rules = {"root": f"{'thought? ' if thought else ''}{body}", **rules}
-    fixed = gbnf_rules("protocol.gbnf") | gbnf_rules("json.gbnf")
+    fixed = gbnf_rules("json.gbnf") | gbnf_rules(dialect.grammar_file)
     return _reachable(rules, fixed)
 
 
 @functools.lru_cache(maxsize=4 * _REMEMBERED)
-def _tool_rules(name: str, tool: str, parameters: str) -> tuple[dict[str, str], list[str]]:
+def _tool_rules(
+    name: str, tool: str, parameters: str, dialect: str
+) -> tuple[dict[str, str], list[str]]:
     """Rules for the calls of one tool, none where its schema allows none; and notes."""
     schema = SchemaRules(name, json.loads(parameters))
     params = schema.params()
@@ -121,8 +134,7 @@ def _tool_rules(name: str, tool: str, parameters: str) -> tuple[dict[str, str], 
         "by the grammar, it is checked after"
         for place, keyword in params.notes
     ]
-    head = literal(f'{{"tool": {dump(tool)}, "params": ')
-    return {name: f'{head} {params.text} "}}"', **schema.rules}, notes
+    return {name: find_dialect(dialect).call_rule(tool, params.text), **schema.rules}, notes
 
 
 def _slug(name: str) -> str:

@@ -12,10 +12,11 @@ from runner.core.conversation import ModelTurn, Receipt, StopReason, ToolCall
 from runner.core.errors import ProtocolError
 from runner.protocol.call import is_tool
 from runner.protocol.coerce import check_call
+from runner.protocol.dialects import Dialect, find_dialect
 from runner.protocol.json_text import strict_json
-from runner.protocol.messages import message
-from runner.protocol.outline import WHITE, Outline, outline
-from runner.protocol.payload import MOST_CALLS, read_payload
+from runner.protocol.messages import message, speaking
+from runner.protocol.outline import MOST_CALLS, WHITE, Outline
+from runner.protocol.payload import read_payload
 
 LARGEST = 2**20
 """Most characters of a reply."""
@@ -30,6 +31,7 @@ def parse_turn(
     stop: StopReason = "end",
     *,
     first_call: int = 1,
+    dialect: str = "action",
 ) -> ModelTurn:
     """Read one whole turn.
 
@@ -44,6 +46,8 @@ def parse_turn(
         (``degenerate``) never yields a call.
     first_call
         Number of the first call, for its id: ``c<number>``.
+    dialect
+        How the turn is spelled; see `runner.protocol.dialects`.
 
     Returns
     -------
@@ -54,27 +58,40 @@ def parse_turn(
     ------
     ProtocolError
         It is neither. ``str(error)`` is the message for the model.
+    ConfigError
+        There is no such dialect.
     """
+    spelling = find_dialect(dialect)
+    with speaking(spelling):
+        return _turn(text, tools, stop, first_call, spelling)
+
+
+def _turn(
+    text: str,
+    tools: Sequence[ToolContract],
+    stop: StopReason,
+    first_call: int,
+    dialect: Dialect,
+) -> ModelTurn:
     if not text.strip(WHITE):
         raise _error("empty")
     if len(text) > LARGEST:
         raise _error("too_long", "too_large", most=f"{LARGEST:,}")
-    found = outline(text)
-    if stop == "degenerate" and found.answer is None:
+    found = dialect.outline(text)
+    if stop == "degenerate" and (found.answer is None or dialect.plain_answers):
         raise _error("repeating", "truncated")
     if found.unclosed and (found.actions or found.answer is not None):
         raise _error("thinking", "malformed")
     if (found.actions and found.answer is not None) or found.action_in_answer:
         raise _error("mixed")
+    if not found.actions and not found.invented:
+        found = _bare_call(found, tools, dialect) or found
     if found.answer is not None:
         return _answer(found, stop)
     if found.actions:
-        return _calls(found, tools, stop, first_call)
+        return _calls(found, tools, stop, first_call, dialect)
     if found.invented:
         raise _error("invented")
-    bare = _bare_call(found, tools)
-    if bare is not None:
-        return _calls(bare, tools, stop, first_call)
     raise _error("foreign_turn" if _FOREIGN.search(text) else "no_marker", "no_marker")
 
 
@@ -92,27 +109,32 @@ def _answer(found: Outline, stop: StopReason) -> ModelTurn:
 
 
 def _calls(
-    found: Outline, tools: Sequence[ToolContract], stop: StopReason, first_call: int
+    found: Outline,
+    tools: Sequence[ToolContract],
+    stop: StopReason,
+    first_call: int,
+    dialect: Dialect,
 ) -> ModelTurn:
-    if stop == "length" and not found.invented and not found.cut_off:
+    if stop in ("length", "degenerate") and not found.invented and not found.cut_off:
         raise _error("truncated", number=len(found.actions))
     calls: list[ToolCall] = []
     receipts = list(found.receipts)
+    keys = (dialect.name_key, dialect.params_key)
     for text in found.actions:
         for payload in read_payload(text, len(calls) + 1, lambda name: is_tool(name, tools)):
             number = len(calls) + 1
             if number > MOST_CALLS:
                 raise _error("too_many", found=number, most=MOST_CALLS)
-            name, params, more = check_call(payload, tools, number)
+            name, params, more = check_call(payload, tools, number, keys)
             call = ToolCall(f"c{first_call + number - 1}", name, params)
             receipts += [replace(receipt, call=call.id) for receipt in more]
             calls.append(call)
     return ModelTurn(found.thought, tuple(calls), None, tuple(receipts))
 
 
-def _bare_call(found: Outline, tools: Sequence[ToolContract]) -> Outline | None:
+def _bare_call(found: Outline, tools: Sequence[ToolContract], dialect: Dialect) -> Outline | None:
     """A reply that is nothing but the JSON of a call to a known tool, without its marker."""
-    text = found.text.strip(WHITE)
+    text = (found.answer or "" if dialect.plain_answers else found.text).strip(WHITE)
     if found.thoughts or found.unclosed or not re.match(r"[{\[`~]", text):
         return None
     try:
@@ -123,12 +145,12 @@ def _bare_call(found: Outline, tools: Sequence[ToolContract]) -> Outline | None:
         if any(receipt.cost or "dropped" in receipt.what for receipt in payload.receipts):
             return None
         try:
-            check_call(payload, tools, 1)
+            check_call(payload, tools, 1, (dialect.name_key, dialect.params_key))
         except ProtocolError as error:
             if error.tool is None:
                 return None
-    receipt = Receipt("turn", "took a call without its ACTION marker", cost=1)
-    return replace(found, text="", actions=[text], receipts=[receipt])
+    receipt = Receipt("turn", "took a call without its marker", cost=1)
+    return replace(found, text="", answer=None, actions=[text], receipts=[receipt])
 
 
 def _holds_json(text: str) -> bool:

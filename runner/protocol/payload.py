@@ -17,13 +17,12 @@ from runner.protocol.diagnose import diagnose, place_at
 from runner.protocol.json_text import JsonObject, is_too_deep, strict_json, strict_json_at
 from runner.protocol.messages import message
 from runner.protocol.named_call import named_call
+from runner.protocol.outline import MOST_CALLS
 from runner.protocol.relaxed import ENDS_EARLY, read_relaxed_at
 from runner.protocol.relaxed_tokens import RelaxedError
 from runner.protocol.repair import proposal
 from runner.protocol.unwrap import respelled, unwrapped
 
-MOST_CALLS = 64
-"""Most calls that one reply may hold; a loop allows far fewer."""
 _FOREIGN = re.compile(r"<function\b|<invoke\b|<parameter\b|<｜tool|<tool_use|<start_function_call>")
 _TEMPLATE = re.compile(r'"(?:tool|name)"\s*:\s*"<[^"<>]+>"|\{\s*(?:\.\.\.|…)\s*\}')
 # A key, a bracket or an assignment: text with one of these is no mere remark.

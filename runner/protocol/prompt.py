@@ -9,6 +9,7 @@ from typing import Any
 
 from runner.core.contract import Demonstration, ToolContract
 from runner.core.conversation import Message, ModelTurn, ToolCall, ToolResult
+from runner.protocol.dialects import ACTION, Dialect
 from runner.protocol.messages import message, template
 
 _ORDINALS = (
@@ -16,26 +17,45 @@ _ORDINALS = (
 )  # fmt: skip
 
 
-def opening_messages(tools: Sequence[ToolContract]) -> list[Message]:
+def opening_messages(
+    tools: Sequence[ToolContract],
+    dialect: Dialect = ACTION,
+    *,
+    in_template: bool = False,
+) -> list[Message]:
     """The beginning of every conversation: the system prompt, then its examples played through.
 
     Small models follow an exchange that they see far better than one that they are told about.
+
+    Parameters
+    ----------
+    in_template
+        Whether the model's own chat template presents the tools.
     """
     stories = _stories(tools)
-    messages = [Message("system", system_prompt(tools))]
+    messages = [Message("system", system_prompt(tools, dialect, in_template=in_template))]
     if stories:
         messages.append(Message("user", message("examples", "direct_task")))
-        messages.append(Message("assistant", f"ANSWER: {message('examples', 'direct_answer')}"))
+        messages.append(_answered(message("examples", "direct_answer"), dialect))
     for story in stories:
         messages.append(Message("user", story.task))
-        messages.append(Message("assistant", story.actions))
-        messages.append(Message("user", observation_message(story.results)))
-        messages.append(Message("assistant", f"ANSWER: {story.answer}"))
+        messages.append(Message("assistant", dialect.spelled(story.turn)))
+        messages.append(Message("user", observation_message(story.results, dialect=dialect)))
+        messages.append(_answered(story.answer, dialect))
     return messages
 
 
-def system_prompt(tools: Sequence[ToolContract]) -> str:
-    """The four parts: role; tools with parameters; output format with three examples; rules."""
+def _answered(text: str, dialect: Dialect) -> Message:
+    return Message("assistant", dialect.spelled(ModelTurn(answer=text)))
+
+
+def system_prompt(
+    tools: Sequence[ToolContract], dialect: Dialect = ACTION, *, in_template: bool = False
+) -> str:
+    """The four parts: role; tools with parameters; output format with three examples; rules.
+
+    Where the model's own template presents the tools, it says the format as well.
+    """
     shown = [
         {
             "name": tool.name,
@@ -49,22 +69,31 @@ def system_prompt(tools: Sequence[ToolContract]) -> str:
                 }
                 for name, schema in tool.properties.items()
             ],
-            "example": example_call(tool),
+            "example": _shown_call(tool, dialect),
+            "schema": json.dumps(tool.parameters, ensure_ascii=False),
         }
         for tool in tools
     ]
-    text = template("system.j2").render(
+    text = template(dialect.system_template).render(
         tools=shown,
-        stories=[story.actions for story in _stories(tools)],
-        direct=message("examples", "direct_answer"),
+        stories=[dialect.spelled(story.turn) for story in _stories(tools)],
+        direct=dialect.spelled(ModelTurn(answer=message("examples", "direct_answer"))),
+        in_template=in_template,
     )
     return text.strip()
+
+
+def _shown_call(tool: ToolContract, dialect: Dialect) -> str:
+    params = _demonstration(tool).params
+    call = {dialect.name_key: tool.name, dialect.params_key: params}
+    return json.dumps(call, ensure_ascii=False)
 
 
 def observation_message(
     results: Sequence[ToolResult],
     remaining: Mapping[str, int | None] | None = None,
     repeated: Collection[str] = (),
+    dialect: Dialect = ACTION,
 ) -> str:
     """The results of a turn, in call order, as the model reads them.
 
@@ -76,7 +105,7 @@ def observation_message(
         Ids of calls that were made before, with the same result.
     """
     left = remaining or {}
-    text = template("observation.j2").render(
+    text = template(dialect.observation_template).render(
         results=results,
         ordinal=ordinal,
         remaining=lambda result: left.get(result.call.name),
@@ -85,23 +114,9 @@ def observation_message(
     return text.strip()
 
 
-def turn_text(turn: ModelTurn) -> str:
-    """A turn in the protocol's own spelling: what history shows the model."""
-    lines = [f"THOUGHT: {turn.thought}"] if turn.thought else []
-    lines += [f"ACTION: {call_json(call.name, call.input)}" for call in turn.calls]
-    if turn.answer is not None:
-        lines.append(f"ANSWER: {turn.answer}")
-    return "\n".join(lines)
-
-
-def call_json(name: str, params: Mapping[str, Any]) -> str:
-    """The JSON of one ACTION."""
-    return json.dumps({"tool": name, "params": params}, ensure_ascii=False)
-
-
-def example_call(tool: ToolContract) -> str:
-    """The JSON of an ACTION that shows how the tool is used."""
-    return call_json(tool.name, _demonstration(tool).params)
+def example_call(tool: ToolContract, dialect: Dialect = ACTION) -> str:
+    """A call that shows how the tool is used, as the model writes it."""
+    return dialect.spelled_call(tool.name, _demonstration(tool).params)
 
 
 def ordinal(number: int) -> str:
@@ -139,8 +154,8 @@ class _Story:
     answer: str
 
     @property
-    def actions(self) -> str:
-        return turn_text(ModelTurn(calls=tuple(result.call for result in self.results)))
+    def turn(self) -> ModelTurn:
+        return ModelTurn(calls=tuple(result.call for result in self.results))
 
 
 def _stories(tools: Sequence[ToolContract]) -> list[_Story]:

@@ -218,7 +218,8 @@ def test_the_record_holds_what_a_reader_needs(add):
     start = events[0]
     assert start["task"] == "What is 1 + 2?"
     assert start["tools"][0]["name"] == "add"
-    assert start["opening"][0]["role"] == "system"
+    assert events[1]["event"] == "model.ready"
+    assert events[1]["opening"][0]["role"] == "system"
     reply = next(event for event in events if event["event"] == "model.reply")
     assert reply["text"] == SUM
     assert events[-1]["status"] == "answered"
@@ -273,7 +274,7 @@ def test_more_calls_in_a_turn_than_allowed_are_refused_together(add):
     model = ScriptedModel([many, "ANSWER: no"])
     Agent(model, [add], max_calls_per_turn=4).run("task")
     assert add.inputs == []
-    assert "5 ACTION lines" in model.requests[1].messages[-1].content
+    assert "5 calls" in model.requests[1].messages[-1].content
 
 
 def test_calls_in_the_last_turn_do_not_run(add):

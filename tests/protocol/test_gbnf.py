@@ -9,7 +9,7 @@ from recognizer import Grammar
 
 from runner import ToolContract
 from runner.protocol import build_grammar, parse_turn, tool_grammar
-from runner.protocol.prompt import turn_text
+from runner.protocol.dialects import ACTION
 
 SCALARS = [
     {"type": "string"},
@@ -97,7 +97,7 @@ def test_a_turn_in_the_protocols_spelling_is_in_the_grammar(schema, seed):
     text = grammar.sample(random.Random(seed))
     turn = parse_turn(text, tools)
     assert grammar.accepts(text)
-    assert parse_turn(turn_text(turn), tools).calls == turn.calls
+    assert parse_turn(ACTION.spelled(turn), tools).calls == turn.calls
 
 
 def accepts(tools, text, **options):

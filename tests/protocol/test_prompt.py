@@ -5,13 +5,13 @@ from runner import ToolContract
 from runner.core.contract import Demonstration
 from runner.core.conversation import ModelTurn, ToolCall, ToolResult
 from runner.protocol import parse_turn
+from runner.protocol.dialects import ACTION
 from runner.protocol.prompt import (
     kind_of,
     observation_message,
     opening_messages,
     ordinal,
     system_prompt,
-    turn_text,
 )
 
 
@@ -108,7 +108,7 @@ def test_schemas_in_few_words(schema, words):
 
 def test_a_turn_reads_back_as_it_was_written():
     turn = ModelTurn("hm", (ToolCall("c1", "search", {"query": 'größe "x"\n'}),))
-    assert parse_turn(turn_text(turn), [SEARCH]) == turn
+    assert parse_turn(ACTION.spelled(turn), [SEARCH]) == turn
 
 
 def test_a_tool_without_examples_gets_a_made_up_one_that_its_contract_allows():

@@ -1,0 +1,240 @@
+"""The dialect ``action``: lines that begin with THOUGHT:, ACTION: and JSON, or ANSWER:."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, ClassVar, cast
+
+from lark import Lark, Token, Tree
+
+from runner.core.conversation import ModelTurn, Receipt
+from runner.protocol.dialects.base import Dialect
+from runner.protocol.grammar_files import grammar_text
+from runner.protocol.literals import dump, literal
+from runner.protocol.outline import HIDDEN, MOST_CALLS, WHITE, Outline, clean
+
+_FENCED = re.compile(
+    r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE
+)
+_WHOLE_FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
+_FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
+_INLINE = re.compile(
+    r"(?:(?<=[.!?。！？:;)>])[ \t]+|(?<=[。！？]))\*{0,2}"
+    r"(?P<kind>ACTION|(?:FINAL )?ANSWER)\*{0,2}[ \t]*[:：]\*{0,2}"
+)
+_WORD = re.compile(r"\b(?:ACTION|ANSWER)\b[ \t]*[:：]")
+
+
+class Action(Dialect):
+    """See the module."""
+
+    name = "action"
+    grammar_file = "protocol.gbnf"
+    name_key = "tool"
+    params_key = "params"
+    words: ClassVar[Mapping[str, str]] = {
+        "call_word": "ACTION",
+        "form": 'ACTION: {"tool": ..., "params": {...}}',
+        "answer_form": "ANSWER: and your answer",
+    }
+    system_template = "system.j2"
+    observation_template = "observation.j2"
+
+    def turn_rules(self, has_calls: bool, max_calls: int, thought: bool) -> dict[str, str]:
+        first = "thought? " if thought else ""
+        if not has_calls:
+            return {"root": f"{first}answer"}
+        more = f' ( "\\n" action ){{0,{max_calls - 1}}}' if max_calls > 1 else ""
+        # Many vocabularies have one token for the closing braces and the line break.
+        return {
+            "root": f"{first}( actions | answer )",
+            "actions": f'action{more} "\\n"?',
+        }
+
+    def call_rule(self, name: str, params: str) -> str:
+        head = literal(f'{{"tool": {dump(name)}, "params": ')
+        return f'{head} {params} "}}"'
+
+    def spelled_call(self, name: str, params: Mapping[str, Any]) -> str:
+        return "ACTION: " + json.dumps({"tool": name, "params": params}, ensure_ascii=False)
+
+    def spelled(self, turn: ModelTurn) -> str:
+        lines = [f"THOUGHT: {turn.thought}"] if turn.thought else []
+        lines += [self.spelled_call(call.name, call.input) for call in turn.calls]
+        if turn.answer is not None:
+            lines.append(f"ANSWER: {turn.answer}")
+        return "\n".join(lines)
+
+    def outline(self, text: str) -> Outline:
+        found = Outline()
+        text, shadow = clean(text, found, _call(), _reply_follows)
+        fence = _WHOLE_FENCE.fullmatch(shadow)
+        if fence is not None and _marker().search(shadow):
+            start, end = fence.span(2)
+            text, shadow = text[start:end], shadow[start:end]
+            found.receipts.append(Receipt("turn", "took the code fence around the reply away"))
+        shadow = _without_quotations(shadow)
+        for block in _tree(shadow).children:
+            if found.invented or len(found.actions) > MOST_CALLS:
+                break
+            if isinstance(block, Tree):
+                _add(found, block, text)
+        if found.answer is None and not found.actions and not found.invented:
+            _inline(found, text, shadow)
+        return found
+
+
+ACTION = Action()
+
+
+def _add(found: Outline, block: Tree[Token], text: str) -> None:
+    tokens = [token for token in block.children if isinstance(token, Token)]
+    contents = tokens if block.data == "text" else tokens[1:]
+    content = ""
+    if contents:
+        content = text[contents[0].start_pos or 0 : contents[-1].end_pos].strip(WHITE)
+    if block.data != "text" and not _is_plain(tokens[0]):
+        note = f"read {str(tokens[0]).strip()!r} as {str(block.data).upper()}:"
+        found.receipts.append(Receipt("turn", note))
+    if block.data == "observation":
+        found.invented = True
+        if found.actions:
+            found.receipts.append(Receipt("turn", "dropped an invented OBSERVATION"))
+    elif block.data == "action":
+        is_tag = str(tokens[0]).lstrip(WHITE)[:1] in ("<", "[")
+        if is_tag and found.actions and not found.actions[-1]:
+            found.actions.pop()
+        found.actions.append(content)
+    elif block.data == "answer":
+        found.answer = content
+        found.action_in_answer = _action_line(tokens)
+    elif block.data == "thought":
+        found.thoughts.append(content)
+    elif content:
+        found.text = content
+        found.receipts.append(Receipt("turn", "took text before the first marker as thought"))
+
+
+def _is_plain(marker: Token) -> bool:
+    return re.fullmatch(r"(THOUGHT|ACTION|ANSWER|OBSERVATION[ \t]*(\[.*\])?):", marker) is not None
+
+
+def _action_line(tokens: list[Token]) -> bool:
+    """Whether an ACTION line stands in an answer, outside code fences."""
+    fences = 0
+    for token, following in itertools.pairwise(tokens):
+        fences += len(_FENCE_LINE.findall(token))
+        is_marker = token == "ACTION:" and fences % 2 == 0
+        if is_marker and following.lstrip().startswith("{"):
+            return True
+    return False
+
+
+def _reply_follows(shadow: str, at: int) -> bool:
+    return _marker().match("\n" + shadow[at : at + 200].lstrip(WHITE), 1) is not None
+
+
+def _without_quotations(shadow: str) -> str:
+    """The shadow with markers in code fences hidden, where there are others outside of them."""
+    marker = _marker()
+    spans = [match.span() for match in _FENCED.finditer(shadow)]
+    if not spans:
+        return shadow
+    outside = _blank(shadow, spans)
+    real = [m for m in marker.finditer(outside) if m.lastgroup != "THOUGHT"]
+    if not real and not outside[: spans[-1][0]].strip(WHITE):
+        return shadow
+    first = real[0].start() if real else len(shadow)
+    thought = marker.search(outside)
+    if not real and thought is not None and not outside[: thought.start()].strip(WHITE):
+        return _blank(shadow, []) if outside[spans[-1][1] :].strip(WHITE) else shadow
+    return _hide(shadow, [span for span in spans if span[0] < first])
+
+
+def _blank(shadow: str, spans: list[tuple[int, int]]) -> str:
+    return _replace(shadow, spans, lambda part: re.sub(r"[^\n]", " ", part))
+
+
+def _hide(shadow: str, spans: list[tuple[int, int]]) -> str:
+    return _replace(shadow, spans, lambda part: re.sub(r"[^\n`~]", HIDDEN, part))
+
+
+def _replace(shadow: str, spans: list[tuple[int, int]], change: Callable[[str], str]) -> str:
+    parts = []
+    at = 0
+    for begin, end in spans:
+        parts += [shadow[at:begin], change(shadow[begin:end])]
+        at = end
+    return "".join([*parts, shadow[at:]])
+
+
+def _inline(found: Outline, text: str, shadow: str) -> None:
+    """A marker behind the end of a sentence, where it is the only one and in capitals."""
+    match = _INLINE.search(shadow)
+    if match is None or len(_WORD.findall(shadow)) != 1:
+        return
+    content = text[match.end() :].strip(WHITE)
+    kind = "ACTION" if match["kind"] == "ACTION" else "ANSWER"
+    what = f"took {kind} in the middle of a line as a marker"
+    found.receipts.append(Receipt("turn", what, cost=1))
+    if kind == "ACTION":
+        found.actions.append(content)
+    else:
+        found.answer = content
+
+
+def _tree(shadow: str) -> Tree[Token]:
+    parser = _lark().parse_interactive("")
+    for token in _tokens(shadow):
+        parser.feed_token(token)
+    return cast("Tree[Token]", parser.feed_eof())  # type: ignore[no-untyped-call]
+
+
+def _tokens(shadow: str) -> Iterator[Token]:
+    """The markers, and one TEXT token for what stands between two of them."""
+    at = 0
+    for match in _any_marker().finditer(shadow):
+        if match.start() > at:
+            yield Token("TEXT", shadow[at : match.start()], at, end_pos=match.start())
+        yield Token(match.lastgroup or "", match.group(), match.start(), end_pos=match.end())
+        at = match.end()
+    if at < len(shadow):
+        yield Token("TEXT", shadow[at:], at, end_pos=len(shadow))
+
+
+def _any_of(patterns: dict[str, str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in patterns.items()))
+
+
+@functools.cache
+def _lark() -> Lark:
+    return Lark(grammar_text("protocol.lark"), start="turn", parser="lalr", lexer="basic")
+
+
+@functools.cache
+def _patterns() -> dict[str, str]:
+    """The markers as the grammar defines them."""
+    terminals = {terminal.name: terminal.pattern for terminal in _lark().terminals}
+    names = ("THOUGHT", "ACTION", "ANSWER", "OBSERVATION")
+    return {name: terminals[name].to_regexp() for name in names}
+
+
+@functools.cache
+def _any_marker() -> re.Pattern[str]:
+    return _any_of(_patterns())
+
+
+@functools.cache
+def _marker() -> re.Pattern[str]:
+    """Any marker but OBSERVATION."""
+    return _any_of({name: text for name, text in _patterns().items() if name != "OBSERVATION"})
+
+
+@functools.cache
+def _call() -> re.Pattern[str]:
+    """An ACTION marker, and the blanks and code fence behind it."""
+    return re.compile(f"(?:{_patterns()['ACTION']})\\s*(?:```\\w*\\s*)?")

@@ -1,0 +1,89 @@
+"""The dialect ``hermes``: calls as JSON between <tool_call> tags, answers as plain text.
+
+Models of the Qwen and Hermes families were trained on it; their chat templates present the tools.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from runner.core.conversation import ModelTurn, Receipt
+from runner.protocol.dialects.base import Dialect
+from runner.protocol.literals import dump, literal
+from runner.protocol.outline import MOST_CALLS, WHITE, Outline, clean
+
+_CALL = re.compile(r"<tool_call>\s*(?:```\w*\s*)?")
+_BLOCK = re.compile(r"<(?P<kind>tool_call|tool_response)>")
+_END = "</tool_call>"
+
+
+class Hermes(Dialect):
+    """See the module."""
+
+    name = "hermes"
+    grammar_file = "hermes.gbnf"
+    name_key = "name"
+    params_key = "arguments"
+    words: ClassVar[Mapping[str, str]] = {
+        "call_word": "tool call",
+        "form": '<tool_call>{"name": ..., "arguments": {...}}</tool_call>',
+        "answer_form": "your answer as plain text",
+    }
+    system_template = "hermes_system.j2"
+    observation_template = "hermes_observation.j2"
+    tools_in_template = True
+    plain_answers = True
+
+    def turn_rules(self, has_calls: bool, max_calls: int, thought: bool) -> dict[str, str]:
+        if not has_calls:
+            return {"root": "answer"}
+        more = f' ( "\\n" tool-call ){{0,{max_calls - 1}}}' if max_calls > 1 else ""
+        first = "thought? " if thought else ""
+        return {"root": "calls | answer", "calls": f'{first}tool-call{more} "\\n"?'}
+
+    def call_rule(self, name: str, params: str) -> str:
+        head = literal(f'{{"name": {dump(name)}, "arguments": ')
+        return f'{head} {params} "}}"'
+
+    def spelled_call(self, name: str, params: Mapping[str, Any]) -> str:
+        body = json.dumps({"name": name, "arguments": params}, ensure_ascii=False)
+        return f"<tool_call>\n{body}\n</tool_call>"
+
+    def spelled(self, turn: ModelTurn) -> str:
+        lines = [turn.thought] if turn.thought and turn.calls else []
+        lines += [self.spelled_call(call.name, call.input) for call in turn.calls]
+        if turn.answer is not None:
+            lines.append(turn.answer)
+        return "\n".join(lines)
+
+    def outline(self, text: str) -> Outline:
+        found = Outline()
+        text, shadow = clean(text, found, _CALL, lambda shadow, at: bool(shadow[at:].strip(WHITE)))
+        blocks = list(_BLOCK.finditer(shadow))
+        if not blocks:
+            found.answer = text.strip(WHITE) or None
+            return found
+        before = text[: blocks[0].start()].strip(WHITE)
+        if before:
+            found.thoughts.append(before)
+        for i, block in enumerate(blocks):
+            if block["kind"] == "tool_response":
+                found.invented = True
+                if found.actions:
+                    found.receipts.append(Receipt("turn", "dropped an invented tool response"))
+            if found.invented or len(found.actions) > MOST_CALLS:
+                break
+            following = blocks[i + 1].start() if i + 1 < len(blocks) else len(text)
+            end = shadow.find(_END, block.end(), following)
+            if end < 0:
+                end = following
+            elif text[end + len(_END) : following].strip(WHITE):
+                found.receipts.append(Receipt("turn", "dropped text behind a call"))
+            found.actions.append(text[block.end() : end].strip(WHITE))
+        return found
+
+
+HERMES = Hermes()
