@@ -48,6 +48,29 @@ class JsonNumber(float):
         return number
 
 
+class JsonInteger(int):
+    """An integer that is not spelled as Python writes it, such as ``-0``, and its ``text``."""
+
+    text: str
+
+    def __new__(cls, value: int, text: str) -> JsonInteger:
+        number = super().__new__(cls, value)
+        number.text = text
+        return number
+
+
+def integer(text: str, value: int | None = None) -> int:
+    """The integer that ``text`` spells (``value``, where given): a `JsonInteger` if otherwise spelled.
+
+    Raises
+    ------
+    ValueError
+        It has more digits than Python writes.
+    """
+    number = int(text) if value is None else value
+    return number if str(number) == text else JsonInteger(number, text)
+
+
 def strict_json(text: str, *, control_characters: bool = False) -> Any:
     """The value of a JSON text (RFC 8259): `json.loads` without NaN and infinity.
 
@@ -117,6 +140,7 @@ def _decoder(*, strict: bool) -> json.JSONDecoder:
         object_pairs_hook=JsonObject,
         parse_constant=_not_finite,
         parse_float=JsonNumber,
+        parse_int=integer,
     )
 
 

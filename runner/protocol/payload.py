@@ -167,7 +167,7 @@ def _first_value(text: str, at: int, number: int) -> tuple[Any, int, list[Receip
     except ValueError as error:
         problem, position = str(error), at
     try:
-        value, end, receipts = read_relaxed_at(text, at)
+        value, end, receipts = read_relaxed_at(text, at, mend=True)
         cut = any(receipt.what.startswith("added '") for receipt in receipts)
         return value, end, [replace(receipt, where=where) for receipt in receipts], cut
     except RelaxedError as error:
