@@ -30,8 +30,8 @@ class JsonObject(dict[str, Any]):
             return
         first: dict[str, str] = {}
         for key, value in pairs:
-            # As text, since Python takes 1 and true for equal.
-            text = repr(value)
+            # As text, since Python takes 1 and true for equal, and 1.10 and 1.1.
+            text = getattr(value, "text", None) or repr(value)
             if key in first:
                 self.repeated[key] = self.repeated.get(key, False) or first[key] != text
             first.setdefault(key, text)
@@ -53,7 +53,7 @@ class JsonInteger(int):
 
     text: str
 
-    def __new__(cls, value: int, text: str) -> JsonInteger:
+    def __new__(cls, value: int, text: str = "") -> JsonInteger:
         number = super().__new__(cls, value)
         number.text = text
         return number

@@ -13,12 +13,13 @@ from typing import Any
 
 from runner.core.conversation import Receipt
 from runner.core.errors import ProtocolError
-from runner.protocol.diagnose import diagnose, place_at
+from runner.protocol.diagnose import diagnose, missing_comma, place_at
 from runner.protocol.json_text import JsonObject, is_too_deep, strict_json, strict_json_at
 from runner.protocol.messages import message
 from runner.protocol.named_call import named_call
 from runner.protocol.outline import MOST_CALLS
 from runner.protocol.relaxed import ENDS_EARLY, read_relaxed_at
+from runner.protocol.relaxed_strings import UNESCAPED
 from runner.protocol.relaxed_tokens import RelaxedError
 from runner.protocol.repair import proposal
 from runner.protocol.unwrap import respelled, unwrapped
@@ -174,6 +175,8 @@ def _first_value(text: str, at: int, number: int) -> tuple[Any, int, list[Receip
         if str(error) != ENDS_EARLY:
             problem, position, doubt = str(error), error.at, error.doubt
     rest = text[at:]
+    if doubt and UNESCAPED in problem and (found := missing_comma(rest)):
+        problem, position = found, at
     for spelled, what in respelled(rest):
         try:
             value, receipts = read_value(spelled)

@@ -10,6 +10,7 @@ from runner.protocol.relaxed_tokens import QUOTES, RelaxedError
 Notes = dict[str, int]
 """What was understood -> what it costs; see `runner.core.conversation.Receipt`."""
 
+UNESCAPED = "a quote inside the text is not escaped"
 _ESCAPE = re.compile(r"\\(u[0-9a-fA-F]{4}|\r\n|.|$)", re.DOTALL)
 _JSON = frozenset('"\\/bfnrt')
 _HARMLESS = frozenset("'_`")
@@ -21,9 +22,11 @@ _SHARE = re.compile(r"\\\\(?=.*[A-Z\d_.$-])[A-Za-z\d][\w.-]+(?:\\[\w $.,()&~+-]+
 _CLASS = re.compile(
     r"\\[dDwWsSB](?:[+*?{\]|\\$]|\)[+*?])|(?:^|[\^(|\[\\+*?}])\\?\\[dDwWsSB](?![A-Za-z])"
 )
-_LATEX = re.compile(r"\\[A-Za-z]+\{|\$[^$]*\\[A-Za-z]{2,}[^$]*\$")
+_LATEX = re.compile(r"\\[A-Za-z]+\{|\$[^$\n]{0,200}\\[A-Za-z]{2,}[^$\n]{0,200}\$")
 _HALF = re.compile(r"\\(?:u|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8})")
 _SPLIT_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
+_BEHIND_INCHES = re.compile(r"""\s*[^\s,，:：}\]｝］;+'"]""")
+_MOST_ALONE = 20
 _STRAIGHT = "\"'`＂"
 _OPENERS = "“„‘«「"
 _KEY_INSIDE = re.compile(r"""[,，]\s*(["'])[^"']{1,60}\1\s*[:：]""")
@@ -63,7 +66,7 @@ def decode_string(raw: str, at: int) -> tuple[str, Notes]:
         notes["read other quotes as double quotes"] = 0
     if _unescaped_quotes(inner, opening):
         if not _is_balanced(inner, opening):
-            raise RelaxedError("a quote inside the text is not escaped", at, doubt=True)
+            raise RelaxedError(UNESCAPED, at, doubt=True)
         notes["kept quotes inside a string, which were not escaped"] = 1
     return _unescaped(inner, opening, notes, at), notes
 
@@ -88,6 +91,7 @@ def _is_balanced(inner: str, opening: str) -> bool:
         return False
     ends = QUOTES[opening].strip("\"'") if opening not in _STRAIGHT else ""
     waiting: list[str] = []
+    alone = 0
     for i in quotes:
         quote, before, behind = inner[i], inner[i - 1 : i], inner[i + 1 : i + 2]
         if before.isalnum() and behind.isalnum() and quote in "'’" and opening in "'‘’":
@@ -103,8 +107,10 @@ def _is_balanced(inner: str, opening: str) -> bool:
             waiting.append(quote)
         elif waiting:
             waiting.pop()
-        elif not _stands_alone(inner, i):
+        elif alone == _MOST_ALONE or not _stands_alone(inner, i):
             return False
+        else:
+            alone += 1
     return not waiting
 
 
@@ -114,9 +120,7 @@ def _stands_alone(inner: str, i: int) -> bool:
         return False
     if inner[i] == '"' and inner.rfind("„", 0, i) > max(inner.rfind(end, 0, i) for end in "“”\""):
         return True
-    behind = inner[i + 1 :]
-    is_structure = behind.lstrip()[:1] in (*",，:：}]｝］;+'\"",)
-    return inner[i - 1 : i].isdigit() and behind != "" and not is_structure
+    return inner[i - 1 : i].isdigit() and _BEHIND_INCHES.match(inner, i + 1) is not None
 
 
 def _unescaped(inner: str, opening: str, notes: Notes, at: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+_LONGEST = 200
 _KEYWORDS = ("true", "false", "null", "none")
 _ONE_WORD = re.compile(r"[\w~/@][\w./~@-]*|\.{1,2}/[\w./-]*")
 _WORDS = re.compile(r"[^\W_][\w-]*(?: +[^\W_][\w-]*)*[.!?。！？]?")
@@ -44,14 +45,19 @@ def is_plain(text: str) -> bool:
     """Whether a text without quotes is plain words, one name or path, or a date."""
     if _DATE.fullmatch(text):
         return True
-    if not any(character.isalpha() for character in text) or is_placeholder(text):
+    if len(text) > _LONGEST or not any(map(str.isalpha, text)) or is_placeholder(text):
         return False
     first, *more = text.casefold().split()
     if more:
         return first not in _KEYWORDS and _WORDS.fullmatch(text) is not None
     return _ONE_WORD.fullmatch(text) is not None and not any(
-        _is_one_edit_away(first, word) for word in _KEYWORDS
+        _is_part(first, word) or _is_one_edit_away(first, word) for word in _KEYWORDS
     )
+
+
+def _is_part(text: str, word: str) -> bool:
+    """Whether ``word`` begins or ends with ``text``."""
+    return word.startswith(text) or word.endswith(text)
 
 
 def _is_one_edit_away(text: str, word: str) -> bool:
