@@ -142,7 +142,7 @@ def _fault(walk: _Walk, kind: str, token: str, text: str, end: int) -> str | Non
     if walk.expects == "more" and walk.closer == "}" and kind in ("string", "other"):
         following = _TOKEN.match(text, end)
         if following is not None and following.lastgroup == "colon":
-            return f'a comma was expected before the key {_quoted(token)}, behind {walk.place}'
+            return f"a comma was expected before the key {_quoted(token)}, behind {walk.place}"
     return None
 
 

@@ -60,7 +60,12 @@ class JsonInteger(int):
 
 
 def integer(text: str, value: int | None = None) -> int:
-    """The integer that ``text`` spells (``value``, where given): a `JsonInteger` if otherwise spelled.
+    """The integer that ``text`` spells, as a `JsonInteger` where Python would write it otherwise.
+
+    Parameters
+    ----------
+    value
+        What it is, where the text is not decimal.
 
     Raises
     ------

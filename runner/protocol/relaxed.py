@@ -35,9 +35,7 @@ def read_relaxed(text: str) -> tuple[Any, list[Receipt]]:
     return value, receipts
 
 
-def read_relaxed_at(
-    text: str, start: int, *, mend: bool = False
-) -> tuple[Any, int, list[Receipt]]:
+def read_relaxed_at(text: str, start: int, *, mend: bool = False) -> tuple[Any, int, list[Receipt]]:
     """The value that begins at ``start``, where it ends, and what had to be understood.
 
     Takes JSON5 and, beyond it: Python's words, curly and full-width quotes and signs, unescaped
@@ -178,7 +176,7 @@ class _Reader:
     def _bare(self, token: Token) -> str:
         text = str(token)
         if not is_plain(text):
-            problem = f"{repr(text[:60])} is no value; write text between double quotes"
+            problem = f"{text[:60]!r} is no value; write text between double quotes"
             raise RelaxedError(problem, token.start_pos or 0, doubt=True)
         self.receipts[f"read {text!r} as text, which had no quotes"] = 1
         return text

@@ -20,12 +20,12 @@ _DOTTED = re.compile(r"\.{1,2}\\[^\\]")
 _SHARE = re.compile(r"\\\\(?=.*[A-Z\d_.$-])[A-Za-z\d][\w.-]+(?:\\[\w $.,()&~+-]+)+\\?")
 # A letter with a backslash, where a regular expression has one: not in the middle of words.
 _CLASS = re.compile(
-    r"\\[dDwWsSB](?:[+*?{\]|\\$]|\)[+*?])|(?:^|[\^(|\[\\+*?}])\\?\\[dDwWsSB](?![A-Za-z])"
+    r"\\[dDwWsSB](?:[+*?{\]|$]|\\[^\"']|\)[+*?])|(?:^|[\^(|\[\\+*?}])\\?\\[dDwWsSB](?![A-Za-z])"
 )
 _LATEX = re.compile(r"\\[A-Za-z]+\{|\$[^$\n]{0,200}\\[A-Za-z]{2,}[^$\n]{0,200}\$")
 _HALF = re.compile(r"\\(?:u|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8})")
 _SPLIT_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
-_BEHIND_INCHES = re.compile(r"""\s*[^\s,，:：}\]｝］;+'"]""")
+_BEHIND_INCHES = re.compile(r"""(?!\d)\s*[^\s,，:：}\]｝］;+'"\\]""")
 _MOST_ALONE = 20
 _STRAIGHT = "\"'`＂"
 _OPENERS = "“„‘«「"
@@ -101,8 +101,8 @@ def _is_balanced(inner: str, opening: str) -> bool:
         elif quote in ends:
             opens = False
         else:
-            opens = (not before or before in _OPENS_BEHIND) and behind.strip() != ""
-            opens = opens and not (waiting and before == opening)
+            opens = not before or before in _OPENS_BEHIND
+            opens = opens and not (behind.isspace() or behind in ",:}]")
         if opens:
             waiting.append(quote)
         elif waiting:
@@ -118,8 +118,10 @@ def _stands_alone(inner: str, i: int) -> bool:
     """Whether the quote at ``i`` ends what began with „, or is a sign for inches or feet."""
     if inner[i] not in "\"'":
         return False
-    if inner[i] == '"' and inner.rfind("„", 0, i) > max(inner.rfind(end, 0, i) for end in "“”\""):
+    if inner[i] == '"' and inner.rfind("„", 0, i) > max(inner.rfind(end, 0, i) for end in '“”"'):
         return True
+    if f"\\{inner[i]}" in inner:
+        return False
     return inner[i - 1 : i].isdigit() and _BEHIND_INCHES.match(inner, i + 1) is not None
 
 
@@ -143,6 +145,8 @@ def _unescaped(inner: str, opening: str, notes: Notes, at: int) -> str:
     if line_ends:
         notes["joined lines at a backslash"] = 1
     odd = wrong - _HARMLESS
+    if wrong and not odd and kinds & {"b", "f"}:
+        raise RelaxedError("some of its backslashes are no escapes", at, doubt=True)
     if not odd:
         if wrong:
             notes["took needless backslashes away"] = 1

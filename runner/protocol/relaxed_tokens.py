@@ -31,7 +31,7 @@ _GAP = re.compile(f"[{SPACE}]*")
 # `#` with a blank behind it: `#cats` may be a value.
 _COMMENT = re.compile(r"//[^\n\r]*|/\*.*?\*/|#(?![^\s#!])[^\n\r]*", re.DOTALL)
 _SHORT_COMMENT = re.compile(
-    r"//[^\n\r]{0,500}(?![^\n\r])|/\*.{0,500}?\*/|#(?![^\s#!])[^\n\r]{0,500}(?![^\n\r])", re.DOTALL
+    r"//[^\n\r]{0,200}(?![^\n\r])|/\*.{0,200}?\*/|#(?![^\s#!])[^\n\r]{0,200}(?![^\n\r])", re.DOTALL
 )
 _KEY = re.compile(
     r'(?:"(?:[^"\\\n]|\\.){0,200}"'

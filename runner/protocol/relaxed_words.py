@@ -10,9 +10,9 @@ _ONE_WORD = re.compile(r"[\w~/@][\w./~@-]*|\.{1,2}/[\w./-]*")
 _WORDS = re.compile(r"[^\W_][\w-]*(?: +[^\W_][\w-]*)*[.!?。！？]?")
 _DATE = re.compile(r"\d{4}([-/.])\d{1,2}\1\d{1,2}|\d{1,2}([-/.])\d{1,2}\2\d{2,4}|\d+(?:\.\d+){2,3}")
 _NOTHING = re.compile(
-    r"(?i)(?:none?|null|nil|nan|inf|n/?a|not applicable|undefined|unknown|empty|placeholder|tbd|todo"
-    r"|to be (?:determined|done|filled(?: in)?)|(?:no|none) (?:input|params?|parameters|arguments?)"
-    r"(?: (?:is |are )?(?:needed|required))?)"
+    r"(?i)(?:none?|null|nil|nan|inf|n/?a|not applicable|undefined|unknown|empty|placeholder|tbd"
+    r"|todo|to be (?:determined|done|filled(?: in)?)"
+    r"|(?:no|none) (?:input|params?|parameters|arguments?)(?: (?:is |are )?(?:needed|required))?)"
 )
 _SLOT = re.compile(r"<[^<>\n]+>|\{\{.*\}\}|\$\w+|\$?\{[^{}\n]*\}|\[[^\[\]\n]*\]")
 _STAGES = "steps?|actions?|observations?|calls?|results?|outputs?|responses?"
@@ -21,7 +21,7 @@ _REFERENCE = re.compile(
     rf"(?i)\$?(?:{_STAGES}|obs|prev(?:ious)?|last)_?\d*(?:\.\w+|\[\w+\])+"
     rf"|.*\b(?:{_STAGES})[ _]?#?\d+\b.*"
     rf"|.*\b(?:previous|prior|above|earlier|last)[ _](?:tool|search|{_STAGES})\b.*"
-    r"|.*\b(?:results?|outputs?|responses?) (?:of|from) (?:the )?(?:step|tool|call|action|search)\b.*"
+    r"|.*\b(?:result|output|response)s? (?:of|from) (?:the )?(?:step|tool|call|action|search)\b.*"
     r"|.*\bfrom (?:the )?(?:observation|previous|above)\b.*",
     re.DOTALL,
 )
