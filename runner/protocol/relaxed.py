@@ -160,7 +160,7 @@ class _Reader:
                 at = token.start_pos or 0
                 raise RelaxedError("the number has too many digits", at, doubt=True) from error
         if digits.startswith(".") or ("." in digits and not _digit_behind_point(digits)):
-            self.receipts["completed a decimal point"] = 0
+            self.receipts["completed a decimal point"] = 1
         return JsonNumber(text)
 
     def _word(self, token: Token) -> Any:

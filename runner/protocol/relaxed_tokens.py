@@ -45,6 +45,8 @@ _WORD = re.compile(r"true|false|null|none|[+-]?nan|[+-]?infinity", re.IGNORECASE
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX][0-9a-fA-F]+|(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
 )
+# One number with a comma in it, rather than two: `2.,0` and `1,.5`, with what is around them.
+_SPLIT = re.compile(r"[0-9],\.[0-9]|.{0,2}[0-9]+\.,[0-9]", re.DOTALL)
 # Plain words without quotes: nothing in them that could be structure, an escape or a comment.
 _PLAIN = r"""(?:(?!//|/\*)[^\s"'“”„‘’«»「」＂`\\{}\[\],，:：;<>()…｛｝［］#])+"""
 _BARE = re.compile(rf"{_PLAIN}(?:[ \t]+{_PLAIN})*")
@@ -150,6 +152,8 @@ class Tokens:
         for kind, pattern in (("WORD", _WORD), ("NUMBER", _NUMBER), ("BARE", _BARE)):
             match = pattern.match(text, at)
             if match is not None and self._ends(match.end()):
+                if kind == "NUMBER" and _SPLIT.match(text, max(0, at - 2), match.end() + 2):
+                    raise RelaxedError("there is a comma inside the number", at, doubt=True)
                 return kind, match.end()
         raise RelaxedError("a value was expected", at)
 

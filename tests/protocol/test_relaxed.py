@@ -72,6 +72,7 @@ def test_what_is_only_spelled_otherwise_is_read_as_it_is_meant(value, data):
         ('["see C:\\Docs\\My File"]', "see C:\\Docs\\My File"),
         ('["(\\w+)-\\d{3}"]', "(\\w+)-\\d{3}"),
         ('["$\\alpha + \\gamma$"]', "$\\alpha + \\gamma$"),
+        ("[5.]", 5.0),
         ("[red panda]", "red panda"),
         ("[src/main.py]", "src/main.py"),
         ("[red panda // the animal\n]", "red panda"),
@@ -101,7 +102,8 @@ def test_the_likely_reading_costs_something(text, value):
         # comments that may be content
         '{"a": "x" // y", "b": 1\n}', "[#cats, #dogs\n]", "[C# lessons\n]", "[a//b]", "[nu#ll]",
         # numbers
-        "[12 12]", "[3\n0]", "[007]", "[1_000]", "[1`2]", "[0x" + "f" * 4000 + "]",
+        "[12 12]", "[1,.5]", "[-2.,0]", "[3\n0]", "[007]", "[1_000]", "[1`2]",
+        "[0x" + "f" * 4000 + "]",
         "[" + "1" * 5000 + "]",
         # brackets
         '["a"}', '{"a": 1]', '["a"', '{"a": "b"', '{"tool": "t", "params": {}',
