@@ -48,7 +48,6 @@ def test_valid_json_is_never_touched(value):
         ("{“tool”: “a”, “params”: {“x”: “y”}}", {"x": "y"}),
         ('{"tool"：\u3000"a"，"params"：｛"x"：[1，2]｝}', {"x": [1, 2]}),
         ('{"tool": "a", "params": {"x": 1}}}}', {"x": 1}),
-        ('{"tool": "a", "params": {"x": 1}} and that is all.', {"x": 1}),
         ('<tool_call>{"tool": "a", "params": {"x": 1}}</tool_call>', {"x": 1}),
     ],
 )

@@ -13,10 +13,14 @@ from typing import Any, ClassVar
 from runner.core.conversation import ModelTurn, Receipt
 from runner.protocol.dialects.base import Dialect
 from runner.protocol.literals import dump, literal
-from runner.protocol.outline import MOST_CALLS, WHITE, Outline, clean
+from runner.protocol.outline import MOST_CALLS, WHITE, Outline, blank, clean, fences, hide
 
 _CALL = re.compile(r"<tool_call>\s*(?:```\w*\s*)?")
-_BLOCK = re.compile(r"<(?P<kind>tool_call|tool_response)>")
+# A tag in a sentence is a mention of it.
+_BLOCK = re.compile(
+    r"(?:(?<![^\n])|(?<=>))[ \t]*<(?P<kind>tool_call|tool_response)>"
+    r"|(?<![`\"'])<tool_call>(?=\s*(?:```\w*\s*)?[{\[])"
+)
 _END = "</tool_call>"
 
 
@@ -62,6 +66,9 @@ class Hermes(Dialect):
     def outline(self, text: str) -> Outline:
         found = Outline()
         text, shadow = clean(text, found, _CALL, lambda shadow, at: bool(shadow[at:].strip(WHITE)))
+        spans = fences(shadow)
+        if blank(shadow, spans).strip(WHITE):
+            shadow = hide(shadow, [span for span in spans if _BLOCK.search(shadow, *span)])
         blocks = list(_BLOCK.finditer(shadow))
         if not blocks:
             found.answer = text.strip(WHITE) or None
@@ -78,11 +85,10 @@ class Hermes(Dialect):
                 break
             following = blocks[i + 1].start() if i + 1 < len(blocks) else len(text)
             end = shadow.find(_END, block.end(), following)
-            if end < 0:
-                end = following
-            elif text[end + len(_END) : following].strip(WHITE):
-                found.receipts.append(Receipt("turn", "dropped text behind a call"))
-            found.actions.append(text[block.end() : end].strip(WHITE))
+            # What stands behind the tag is judged like what stands behind the JSON.
+            behind = text[end + len(_END) : following] if end >= 0 else ""
+            end = end if end >= 0 else following
+            found.actions.append(f"{text[block.end() : end]}\n{behind}".strip(WHITE))
         return found
 
 
