@@ -15,8 +15,9 @@ from runner.protocol.coerce import check_call
 from runner.protocol.dialects import Dialect, find_dialect
 from runner.protocol.json_text import strict_json
 from runner.protocol.messages import message, speaking
-from runner.protocol.outline import MOST_CALLS, WHITE, Outline
+from runner.protocol.outline import WHITE, Outline
 from runner.protocol.payload import read_payload
+from runner.protocol.shadow import MOST_CALLS
 
 LARGEST = 2**20
 """Most characters of a reply."""

@@ -18,11 +18,11 @@ from runner.protocol.doubt import is_doubted
 from runner.protocol.json_text import JsonObject, is_too_deep, strict_json, strict_json_at
 from runner.protocol.messages import message
 from runner.protocol.named_call import named_call
-from runner.protocol.outline import MOST_CALLS
 from runner.protocol.relaxed import ENDS_EARLY, read_relaxed_at
 from runner.protocol.relaxed_strings import UNESCAPED
 from runner.protocol.relaxed_tokens import RelaxedError
 from runner.protocol.repair import proposal
+from runner.protocol.shadow import MOST_CALLS
 from runner.protocol.unwrap import respelled, unwrapped
 
 _FOREIGN = re.compile(r"<function\b|<invoke\b|<parameter\b|<｜tool|<tool_use|<start_function_call>")

@@ -17,10 +17,22 @@ from runner.protocol.doubt import is_doubted
 from runner.protocol.grammar_files import grammar_text
 from runner.protocol.json_text import strict_json
 from runner.protocol.literals import dump, literal
-from runner.protocol.outline import HIDDEN, MOST_CALLS, WHITE, Outline, blank, clean, fences, hide
+from runner.protocol.outline import WHITE, Outline, clean
+from runner.protocol.shadow import (
+    HIDDEN,
+    MOST_CALLS,
+    CallMarker,
+    blank,
+    fences,
+    hide,
+    whole_fence,
+)
 
-_WHOLE_FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
 _FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
+_MOST_MARKERS = 1_000
+# Where a marker may stand: at the beginning of a line, or behind the JSON of a call.
+_LINES = re.compile(r"(?m)^(?=[ \t\u200b\ufeff]*[^\s\u200b\ufeff>{}\"'\\`~])")
+_PLACES = re.compile(rf"{_LINES.pattern}|(?<={HIDDEN}[}}\]])(?=[ \t]*[^\W\d])")
 _INLINE = re.compile(
     r"(?:(?<=[.!?。！？)])[ \t]+|(?<=[。！？]))\*{0,2}"
     r"(?P<kind>ACTION|(?:FINAL )?ANSWER)\*{0,2}[ \t]*[:：]\*{0,2}"
@@ -78,11 +90,10 @@ class Action(Dialect):
 
     def outline(self, text: str) -> Outline:
         found = Outline()
-        text, shadow = clean(text, found, _call(), _reply_follows)
-        fence = _WHOLE_FENCE.fullmatch(shadow)
-        if fence is not None and _marker().search(shadow):
-            start, end = fence.span(2)
-            text, shadow = text[start:end], shadow[start:end]
+        text, shadow = clean(text, found, _call_marker(), _reply_follows)
+        fence = whole_fence(shadow)
+        if fence is not None and _first_marker(shadow):
+            text, shadow = text[slice(*fence)], shadow[slice(*fence)]
             found.receipts.append(Receipt("turn", "took the code fence around the reply away"))
         shadow = _without_quotations(shadow, found)
         for block in _tree(shadow).children:
@@ -144,7 +155,15 @@ def _action_line(tokens: list[Token]) -> bool:
 
 
 def _reply_follows(shadow: str, at: int) -> bool:
-    return _marker().match("\n" + shadow[at : at + 200].lstrip(WHITE), 1) is not None
+    return _marker().match(shadow[at : at + 200].lstrip(WHITE)) is not None
+
+
+def _first_marker(shadow: str, *, thought: bool = True) -> re.Match[str] | None:
+    """The first marker of what a reply is made of."""
+    matches = (_marker().match(shadow, place.start()) for place in _PLACES.finditer(shadow))
+    return next(
+        (match for match in matches if match and (thought or match["THOUGHT"] is None)), None
+    )
 
 
 def _without_quotations(shadow: str, found: Outline) -> str:
@@ -156,16 +175,15 @@ def _without_quotations(shadow: str, found: Outline) -> str:
     if not spans:
         return shadow
     outside = blank(shadow, spans)
-    first = next((m for m in _marker().finditer(outside) if m.lastgroup != "THOUGHT"), None)
-    if first is None:
+    if _first_marker(outside, thought=False) is None:
         before, behind = outside[: spans[0][0]].strip(WHITE), outside[spans[0][0] :].strip(WHITE)
-        is_thought = not before or _marker().match("\n" + before, 1) is not None
+        is_thought = not before or _marker().match(before) is not None
         if behind or not is_thought or is_doubted(before):
             return hide(shadow, spans)
         if before:
             found.receipts.append(Receipt("turn", "took markers in a code fence", cost=1))
         return shadow
-    return hide(shadow, [span for span in spans if _marker().search(shadow, *span)])
+    return hide(shadow, [span for span in spans if _first_marker(shadow[slice(*span)])])
 
 
 def _inline(found: Outline, text: str, shadow: str) -> None:
@@ -205,11 +223,18 @@ def _tree(shadow: str) -> Tree[Token]:
 def _tokens(shadow: str) -> Iterator[Token]:
     """The markers, and one TEXT token for what stands between two of them."""
     at = 0
-    for match in _any_marker().finditer(shadow):
+    markers = 0
+    for place in _PLACES.finditer(shadow):
+        match = _any_marker().match(shadow, place.start()) if place.start() >= at else None
+        if match is None:
+            continue
         if match.start() > at:
             yield Token("TEXT", shadow[at : match.start()], at, end_pos=match.start())
         yield Token(match.lastgroup or "", match.group(), match.start(), end_pos=match.end())
         at = match.end()
+        markers += 1
+        if markers == _MOST_MARKERS:
+            break
     if at < len(shadow):
         yield Token("TEXT", shadow[at:], at, end_pos=len(shadow))
 
@@ -244,7 +269,6 @@ def _marker() -> re.Pattern[str]:
 
 
 @functools.cache
-def _call() -> re.Pattern[str]:
-    """An ACTION marker, and the blanks and code fence behind it, before anything is hidden."""
-    marker = _patterns()["ACTION"].replace(HIDDEN, "")
-    return re.compile(rf"(?:{marker})\s*(?:```\w*\s*)?")
+def _call_marker() -> CallMarker:
+    pattern = re.compile(rf"(?:{_patterns()['ACTION']})\s*(?:```\w*\s*)?")
+    return CallMarker(_LINES, pattern)

@@ -13,9 +13,10 @@ from typing import Any, ClassVar
 from runner.core.conversation import ModelTurn, Receipt
 from runner.protocol.dialects.base import Dialect
 from runner.protocol.literals import dump, literal
-from runner.protocol.outline import MOST_CALLS, WHITE, Outline, blank, clean, fences, hide
+from runner.protocol.outline import WHITE, Outline, clean
+from runner.protocol.shadow import MOST_CALLS, CallMarker, blank, fences, hide
 
-_CALL = re.compile(r"<tool_call>\s*(?:```\w*\s*)?")
+_CALL = CallMarker(re.compile("(?=<tool_call>)"), re.compile(r"\s*<tool_call>\s*(?:```\w*\s*)?"))
 # A tag in a sentence is a mention of it.
 _BLOCK = re.compile(
     r"(?:(?<![^\n])|(?<=>))[ \t]*<(?P<kind>tool_call|tool_response)>"
