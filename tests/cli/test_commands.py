@@ -237,7 +237,7 @@ def test_every_command_has_help_and_json(home):
     commands = [
         ["run"], ["parse"], ["doctor"], ["models", "list"], ["models", "show"], ["models", "pull"],
         ["tools", "list"], ["tools", "show"], ["grammar", "show"], ["record", "list"],
-        ["record", "show"], ["bench", "run"],
+        ["record", "show"], ["bench", "run"], ["bench", "protocol"],
     ]  # fmt: skip
     for command in commands:
         done = runner(*command, "--help")
