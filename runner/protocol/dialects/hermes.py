@@ -67,7 +67,9 @@ class Hermes(Dialect):
             found.answer = text.strip(WHITE) or None
             return found
         before = text[: blocks[0].start()].strip(WHITE)
-        if before:
+        if before.startswith("{"):
+            _add_bare(found, before)
+        elif before:
             found.thoughts.append(before)
         for i, block in enumerate(blocks):
             if block["kind"] == "tool_response":
@@ -78,12 +80,20 @@ class Hermes(Dialect):
                 break
             following = blocks[i + 1].start() if i + 1 < len(blocks) else len(text)
             end = shadow.find(_END, block.end(), following)
-            if end < 0:
-                end = following
-            elif text[end + len(_END) : following].strip(WHITE):
-                found.receipts.append(Receipt("turn", "dropped text behind a call"))
+            end, behind = (following,) * 2 if end < 0 else (end, end + len(_END))
             found.actions.append(text[block.end() : end].strip(WHITE))
+            rest = text[behind:following].strip(WHITE)
+            if rest.startswith("{"):
+                _add_bare(found, rest)
+            elif rest:
+                found.receipts.append(Receipt("turn", "dropped text behind a call"))
         return found
 
 
 HERMES = Hermes()
+
+
+def _add_bare(found: Outline, text: str) -> None:
+    """A call without tags beside one that has them: neither may get lost."""
+    found.actions.append(text)
+    found.receipts.append(Receipt("turn", "took a call without its tags", cost=1))
