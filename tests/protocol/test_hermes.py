@@ -159,7 +159,20 @@ def test_a_call_without_tags_beside_one_with_tags_is_not_lost():
         assert [call.input["a"] for call in turn.calls] == order
         assert [(receipt.cost, receipt.call) for receipt in turn.receipts] == [(1, "")]
         assert not Grammar(build_grammar(TOOLS, dialect="hermes").text).accepts(text)
-    assert refused(f"{{x\n{SUM}").kind in ("malformed", "truncated")
+
+
+def test_calls_without_tags_are_read_at_a_cost_and_never_taken_for_an_answer():
+    turn = read(f"{BODY}\n{BODY}")
+    assert [call.name for call in turn.calls] == ["add", "add"]
+    assert [(receipt.cost, receipt.call) for receipt in turn.receipts] == [(1, "")]
+    assert refused(f"{BODY}\n{BODY[:20]}", "length").kind == "truncated"
+    assert refused(BODY.replace("add", "sub")).kind == "unknown_tool"
+    assert refused(BODY.replace('"a": 1, ', "")).kind == "bad_params"
+
+
+@pytest.mark.parametrize("text", ['{"name": "Ana", "age": 3}', "{}", '{"arguments": 1}', "{x}"])
+def test_other_json_is_an_answer(text):
+    assert read(text).answer == text
 
 
 def test_the_models_own_template_presents_the_tools_where_it_can():

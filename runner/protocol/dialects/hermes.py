@@ -18,6 +18,8 @@ from runner.protocol.outline import MOST_CALLS, WHITE, Outline, clean
 _CALL = re.compile(r"<tool_call>\s*(?:```\w*\s*)?")
 _BLOCK = re.compile(r"<(?P<kind>tool_call|tool_response)>")
 _END = "</tool_call>"
+# How a call begins that stands there without tags: no answer looks like this.
+_BARE = re.compile(r'\{\s*"name"\s*:\s*"[^"]*"\s*,\s*"arguments"\s*:')
 
 
 class Hermes(Dialect):
@@ -63,12 +65,11 @@ class Hermes(Dialect):
         found = Outline()
         text, shadow = clean(text, found, _CALL, lambda shadow, at: bool(shadow[at:].strip(WHITE)))
         blocks = list(_BLOCK.finditer(shadow))
-        if not blocks:
-            found.answer = text.strip(WHITE) or None
-            return found
-        before = text[: blocks[0].start()].strip(WHITE)
-        if before.startswith("{"):
+        before = text[: blocks[0].start() if blocks else len(text)].strip(WHITE)
+        if _BARE.match(before):
             _add_bare(found, before)
+        elif not blocks:
+            found.answer = before or None
         elif before:
             found.thoughts.append(before)
         for i, block in enumerate(blocks):
@@ -83,7 +84,7 @@ class Hermes(Dialect):
             end, behind = (following,) * 2 if end < 0 else (end, end + len(_END))
             found.actions.append(text[block.end() : end].strip(WHITE))
             rest = text[behind:following].strip(WHITE)
-            if rest.startswith("{"):
+            if _BARE.match(rest):
                 _add_bare(found, rest)
             elif rest:
                 found.receipts.append(Receipt("turn", "dropped text behind a call"))
@@ -94,6 +95,6 @@ HERMES = Hermes()
 
 
 def _add_bare(found: Outline, text: str) -> None:
-    """A call without tags beside one that has them: neither may get lost."""
+    """Add a call without its tags, as models write it that were not trained on them."""
     found.actions.append(text)
     found.receipts.append(Receipt("turn", "took a call without its tags", cost=1))
