@@ -170,6 +170,13 @@ class ToolContract(BaseModel):
         properties: dict[str, dict[str, Any]] = self.parameters["properties"]
         return properties
 
+    def takes(self, name: str) -> bool:
+        """Whether a call may give a parameter of this name."""
+        is_open = self.parameters.get("additionalProperties", False) is not False
+        if is_open or name in self.properties:
+            return True
+        return any(re.search(like, name) for like in self.parameters.get("patternProperties", {}))
+
     @property
     def required(self) -> tuple[str, ...]:
         """Names of the parameters that every call must give."""

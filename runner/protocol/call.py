@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,15 @@ from runner.protocol.payload import Payload, read_value
 _NAME_KEYS = ("tool", "name", "tool_name", "function_name", "function", "action")
 _PARAMS_KEYS = (
     "params", "parameters", "arguments", "args", "input", "action_input", "tool_input", "kwargs",
+    "param", "parameter", "argument", "inputs",
 )  # fmt: skip
 _WRAPPERS = ("tool_call", "function_call", "function", "call", "action", "tool_calls", "tool_use")
+# What may stand beside a call without being part of it, where its value is no structure.
 _COMMENTARY = frozenset(
-    ["id", "type", "thought", "thoughts", "reason", "reasoning", "call_id", "index", "comment"]
-)
+    ("id", "type", "index", "step", "call_id", "tool_call_id", "thought", "thoughts", "reason",
+     "reasoning", "rationale", "why", "purpose", "explanation", "comment", "confidence")
+)  # fmt: skip
+_EMPTY_WORDS = frozenset(["null", "none", "nil", "undefined", "n/a", "empty", "-"])
 _PLACEHOLDER = re.compile(r"<[^<>]+>|\.\.\.|…")
 _PREFIXES = ("functions.", "tools.", "function.", "tool.", "functions::", "default_api.")
 
@@ -71,15 +75,23 @@ def read_call(
         what = f"read the key {name!r} as {keys[0]!r}"
         receipts.append(Receipt("call", what, f"ACTION {number}"))
     contract = _contract(data[name], tools, number, receipts)
+    _check_tail(payload.tail, contract, number)
     given = _given_once(data, _PARAMS_KEYS, number)
+    if given in contract.properties and given != keys[1] and not isinstance(data[given], dict):
+        given = None
     if given is None:
-        params = _beside_the_name(data, contract, number, receipts)
-    else:
-        if given != keys[1]:
-            what = f"read the key {given!r} as {keys[1]!r}"
-            receipts.append(Receipt("call", what, contract.name))
-        params = _input(data[given], contract, number, receipts)
-        _leave_out(set(data) - set(_NAME_KEYS) - set(_PARAMS_KEYS), contract, number, receipts)
+        return RawCall(contract, _beside_the_name(data, contract, receipts), tuple(receipts))
+    if given != keys[1]:
+        what = f"read the key {given!r} as {keys[1]!r}"
+        receipts.append(Receipt("call", what, contract.name))
+    params = _input(data[given], contract, number, receipts)
+    others = {key for key in data if key.casefold() not in (*_NAME_KEYS, *_PARAMS_KEYS)}
+    for key in sorted(others):
+        is_param = key in contract.properties and params.get(key, data) != data[key]
+        if is_param or not _is_commentary(key, data[key]):
+            shown_key = shown(key)
+            raise _error("bad_params", "beside", contract, number=number, param=shown_key)
+    _note_commentary(others, contract, receipts)
     return RawCall(contract, params, tuple(receipts))
 
 
@@ -112,15 +124,37 @@ def _unwrapped(
 
 
 def _given_once(data: Mapping[str, Any], keys: Sequence[str], number: int) -> str | None:
-    """The first of ``keys`` that is given; raises where two are and differ."""
-    given = [key for key in keys if key in data]
+    """The first of ``keys`` that is given, in capitals or not; raises where two are and differ."""
+    given = [key for name in keys for key in data if key.casefold() == name]
     repeated = [key for key in given if isinstance(data, JsonObject) and data.repeated.get(key)]
     if repeated:
-        raise _error("malformed", "twice", number=number, key=repeated[0])
+        raise _error("malformed", "twice", number=number, key=shown(repeated[0]))
     for other in given[1:]:
         if json.dumps(data[other]) != json.dumps(data[given[0]]):
-            raise _error("malformed", "two_keys", number=number, first=given[0], second=other)
+            raise _error(
+                "malformed", "two_keys", number=number, first=shown(given[0]), second=shown(other)
+            )
     return given[0] if given else None
+
+
+def _is_commentary(key: str, value: Any) -> bool:
+    return key.casefold() in _COMMENTARY and not isinstance(value, (dict, list))
+
+
+def _note_commentary(
+    keys: Collection[str], contract: ToolContract, receipts: list[Receipt]
+) -> None:
+    if keys:
+        what = f"left out {', '.join(map(repr, sorted(keys)))}, which is no part of a call"
+        receipts.append(Receipt("call", what, contract.name))
+
+
+def _check_tail(tail: str, contract: ToolContract, number: int) -> None:
+    """Raise where words behind the JSON, which would be dropped, name a parameter."""
+    for name in contract.properties:
+        sign = "" if len(name) > 2 else r"\s*[:=]"
+        if re.search(rf"(?<!\w){re.escape(name)}(?!\w){sign}", tail, re.IGNORECASE):
+            raise _error("bad_params", "beside", contract, number=number, param=shown(name))
 
 
 def _named_by_key(
@@ -136,7 +170,7 @@ def _named_by_key(
         what = "read the only key as the tool's name"
         receipts.append(Receipt("call", what, f"ACTION {number}"))
         return JsonObject([(keys[0], names[0]), (keys[1], data[names[0]])])
-    found = ", ".join(json.dumps(key, ensure_ascii=False) for key in data) or "none"
+    found = ", ".join(map(shown, list(data)[:8])) or "none"
     raise _error("malformed", "wrong_keys", number=number, found=found)
 
 
@@ -159,7 +193,7 @@ def _contract(
         "unknown_tool",
         "unknown_tool",
         number=number,
-        tool=json.dumps(name, ensure_ascii=False),
+        tool=shown(name),
         close=" or ".join(close),
         known=", ".join(known) or "none",
     )
@@ -224,8 +258,7 @@ def _decoded(text: str, contract: ToolContract, number: int, receipts: list[Rece
         receipts += [*more, Receipt("call", what, contract.name)]
         return value
     only = contract.required if contract.required else tuple(contract.properties)
-    named = re.match(r"\s*[\"']?([\w.-]+)[\"']?\s*[=:]", text)
-    if len(only) != 1 or (named and named[1] in contract.properties):
+    if len(only) != 1 or not _is_plain_text(text, contract):
         raise _not_params(text, contract, number)
     schema = contract.properties[only[0]]
     if not isinstance(schema, Mapping) or schema.get("type") != "string":
@@ -235,34 +268,34 @@ def _decoded(text: str, contract: ToolContract, number: int, receipts: list[Rece
     return {only[0]: text}
 
 
+def _is_plain_text(text: str, contract: ToolContract) -> bool:
+    """Whether ``text`` is a value and nothing else: it names no parameter, and is no stand-in."""
+    bare = text.strip().strip("'\"`()")
+    if not bare or bare.casefold() in _EMPTY_WORDS or _PLACEHOLDER.search(bare):
+        return False
+    named = re.compile(r"(?:^|[\s,;({'\"`-])([\w.-]+)['\"`]?\s*[=:：]|--?([\w-]+)")
+    names = {_plain(name) for name in contract.properties}
+    return all(_plain(match[1] or match[2]) not in names for match in named.finditer(text))
+
+
 def _beside_the_name(
-    data: Mapping[str, Any], contract: ToolContract, number: int, receipts: list[Receipt]
+    data: Mapping[str, Any], contract: ToolContract, receipts: list[Receipt]
 ) -> Mapping[str, Any]:
     """Parameters that stand beside the tool's name instead of in ``params``."""
-    rest = {key: value for key, value in data.items() if key not in _NAME_KEYS}
-    params = {key: value for key, value in rest.items() if key in contract.properties}
-    if params and set(contract.required) <= set(params):
+    rest = {key: value for key, value in data.items() if key.casefold() not in _NAME_KEYS}
+    commentary = {
+        key for key, value in rest.items() if not contract.takes(key) and _is_commentary(key, value)
+    }
+    params = JsonObject([(key, rest[key]) for key in rest if key not in commentary])
+    if isinstance(data, JsonObject):
+        params.repeated = {key: data.repeated[key] for key in params if key in data.repeated}
+    if params:
         what = "read the keys beside the tool's name as its params"
         receipts.append(Receipt("call", what, contract.name, 1))
-        _leave_out(set(rest) - set(params), contract, number, receipts)
-        return params
-    if not contract.required:
-        _leave_out(set(rest), contract, number, receipts)
+    else:
         receipts.append(Receipt("call", "took missing params as none", contract.name))
-    return {}
-
-
-def _leave_out(
-    keys: set[str], contract: ToolContract, number: int, receipts: list[Receipt]
-) -> None:
-    """Note the keys beside a call that are no part of it; raise where one is a parameter."""
-    lost = sorted(keys & set(contract.properties))
-    if lost:
-        raise _error("bad_params", "beside", contract, number=number, param=lost[0])
-    others = sorted(keys - _COMMENTARY)
-    if keys:
-        what = f"left out {', '.join(map(repr, sorted(keys)))}, which is no part of a call"
-        receipts.append(Receipt("call", what, contract.name, 1 if others else 0))
+    _note_commentary(commentary, contract, receipts)
+    return params
 
 
 def closest(name: str, known: Sequence[str]) -> list[str]:
@@ -272,7 +305,11 @@ def closest(name: str, known: Sequence[str]) -> list[str]:
 
 def shown(value: Any) -> str:
     """A value as JSON, shortened."""
-    text = json.dumps(value, ensure_ascii=False)
+    return clipped(json.dumps(value, ensure_ascii=False))
+
+
+def clipped(text: str) -> str:
+    """``text``, shortened for a message."""
     return text if len(text) <= 80 else text[:77] + "..."
 
 

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from jsonschema import Draft202012Validator
 from jsonschema.exceptions import ValidationError, best_match
 
 from runner.core.contract import ToolContract
 from runner.core.conversation import Receipt
 from runner.core.errors import ProtocolError
-from runner.protocol.call import closest, read_call, shown
+from runner.protocol.call import clipped, closest, read_call, shown
 from runner.protocol.json_text import JsonNumber, JsonObject
 from runner.protocol.messages import message
-from runner.protocol.payload import Payload, read_value
+from runner.protocol.payload import Payload
 from runner.protocol.prompt import kind_of
+from runner.protocol.readings import coerced_value, is_valid, validator
 
-_INTEGER = re.compile(r"-?(0|[1-9][0-9]{0,18})")
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_NUMBER = re.compile(r"-?(0|[1-9][0-9]{0,18})(\.[0-9]{1,17})?")
+# JSON Schema keyword -> the message that says what it demands.
+_LIMITS = {
+    "minLength": "min_length", "maxLength": "max_length", "minItems": "min_items",
+    "maxItems": "max_items", "uniqueItems": "unique_items", "minimum": "minimum",
+    "maximum": "maximum", "exclusiveMinimum": "exclusive_minimum",
+    "exclusiveMaximum": "exclusive_maximum", "multipleOf": "multiple_of", "pattern": "pattern",
+    "minProperties": "min_properties", "maxProperties": "max_properties",
+}  # fmt: skip
 
 
 def check_call(
@@ -70,14 +75,15 @@ def check_params(
     for name, value in params.items():
         schema = contract.properties.get(name, {})
         where = f"{contract.name}.{name}"
-        coerced, more = _coerced(contract, schema, value)
+        coerced, more = coerced_value(contract.parameters, schema, value)
+        _check_repeated(contract, coerced, name)
         receipts += [Receipt(r.stage, r.what, where, r.cost) for r in more]
         optional = name not in contract.required
-        if coerced is None and optional and not _is_valid(contract, schema, None):
+        if coerced is None and optional and not is_valid(contract.parameters, schema, None):
             receipts.append(Receipt("contract", "left out a null", where))
             continue
         checked[name] = _plain(contract, coerced, name)
-    problem = best_match(_validator(_key(contract.parameters)).iter_errors(checked))
+    problem = best_match(validator(contract.parameters).iter_errors(checked))
     if problem is not None:
         raise _invalid(contract, problem)
     return checked, receipts
@@ -87,11 +93,10 @@ def _check_names(contract: ToolContract, params: Mapping[str, Any]) -> None:
     """Raise where parameters are unknown or missing; one message for all of them."""
     problems = []
     for name in params:
-        if name not in contract.properties and not _is_open(contract):
+        if not contract.takes(name):
             close = closest(name, list(contract.properties))
             known = ", ".join(contract.properties) or "none"
-            shown_name = json.dumps(name, ensure_ascii=False)
-            values = {"param": shown_name, "close": " or ".join(close), "known": known}
+            values = {"param": shown(name), "close": " or ".join(close), "known": known}
             problems.append(message("errors", "unknown_param", tool=contract.name, **values))
     for name in contract.required:
         if name not in params:
@@ -126,7 +131,7 @@ def _plain(contract: ToolContract, value: Any, place: str) -> Any:
     if isinstance(value, float):
         if not math.isfinite(value):
             written = value.text if isinstance(value, JsonNumber) else str(value)
-            raise _bad(contract, place, message("details", "not_finite", value=written))
+            raise _bad(contract, place, message("details", "not_finite", value=clipped(written)))
         return float(value)
     if isinstance(value, dict):
         for key in value:
@@ -137,114 +142,34 @@ def _plain(contract: ToolContract, value: Any, place: str) -> Any:
     return value
 
 
-def _coerced(contract: ToolContract, schema: Any, value: Any) -> tuple[Any, list[Receipt]]:
-    """``value``, or the one value that it stands for under ``schema`` beyond doubt."""
-    if isinstance(value, (JsonNumber, float)) and not math.isfinite(value):
-        return value, []
-    if _is_valid(contract, schema, value):
-        if isinstance(value, float) and value.is_integer() and _wants(schema, "integer"):
-            return _exact_integer(value), []
-        return value, []
-    for candidate, more in _readings(schema, value):
-        if _is_valid(contract, schema, candidate):
-            what = f"read {shown(value)} as {shown(candidate)}"
-            return candidate, [*more, Receipt("contract", what)]
-    return value, []
-
-
-def _exact_integer(value: float) -> Any:
-    """The integer that was written as ``5.0``; as text, which is refused, where a float lost it."""
-    written = value.text if isinstance(value, JsonNumber) else repr(value)
-    whole, point, fraction = written.partition(".")
-    if point and not fraction.strip("0"):
-        return int(whole)
-    return int(value) if abs(value) < 2**53 else written
-
-
-def _readings(schema: Any, value: Any) -> list[tuple[Any, list[Receipt]]]:
-    """What ``value`` may stand for under ``schema``."""
-    if isinstance(value, bool) or value is None:
-        return []
-    if isinstance(value, int):
-        return [(str(value), [])]
-    if isinstance(value, JsonNumber):
-        return [(value.text, [])]
-    if isinstance(value, dict) and any(isinstance(v, str) for v in value.values()):
-        return _decoded_inside(schema, value)
-    if not isinstance(value, str):
-        return []
-    text = value.strip()
-    if _INTEGER.fullmatch(text):
-        return [(int(text), [])]
-    if _NUMBER.fullmatch(text):
-        return [] if _wants(schema, "integer") else [(float(text), [])]
-    if text.lower() in ("true", "false"):
-        return [(text.lower() == "true", [])]
-    if text[:1] in ("[", "{"):
-        try:
-            return [read_value(text)]
-        except ValueError:
-            return []
-    return []
-
-
-def _decoded_inside(schema: Any, value: dict[str, Any]) -> list[tuple[Any, list[Receipt]]]:
-    """An object with those members decoded that its schema wants as objects or arrays."""
-    properties = schema.get("properties", {}) if isinstance(schema, Mapping) else {}
-    decoded = JsonObject(list(value.items()))
-    receipts: list[Receipt] = []
-    for name, inner in value.items():
-        kind = properties.get(name, {})
-        if isinstance(inner, str) and (_wants(kind, "object") or _wants(kind, "array")):
-            try:
-                decoded[name], more = read_value(inner)
-            except ValueError:
-                return []
-            receipts += more
-    return [(decoded, receipts)]
-
-
-def _wants(schema: Any, kind: str) -> bool:
-    return isinstance(schema, Mapping) and schema.get("type") == kind
-
-
-def _is_open(contract: ToolContract) -> bool:
-    """Whether the contract takes parameters that it does not name."""
-    return contract.parameters.get("additionalProperties", False) is not False
-
-
-def _is_valid(contract: ToolContract, schema: Any, value: Any) -> bool:
-    whole = dict(schema) if isinstance(schema, Mapping) else {"allOf": [schema]}
-    for definitions in ("$defs", "definitions"):
-        if definitions in contract.parameters:
-            whole[definitions] = contract.parameters[definitions]
-    return bool(_validator(_key(whole)).is_valid(value))
-
-
-def _key(schema: Mapping[str, Any]) -> str:
-    return json.dumps(schema)
-
-
-@functools.lru_cache(maxsize=1024)
-def _validator(schema: str) -> Any:
-    return Draft202012Validator(json.loads(schema))
-
-
 def _invalid(contract: ToolContract, problem: ValidationError) -> ProtocolError:
-    path = ".".join(str(part) for part in problem.absolute_path)
-    found = shown(problem.instance)
-    if problem.validator == "type":
-        expected = problem.validator_value
-        detail = message("details", "kind", expected=_article(expected), found=found)
-    elif problem.validator in ("enum", "const"):
-        value: Any = problem.validator_value
-        values = value if problem.validator == "enum" else [value]
-        expected = ", ".join(json.dumps(value, ensure_ascii=False) for value in values)
-        close = _closest_value(problem.instance, values)
-        detail = message("details", "enum", expected=expected, found=found, close=close)
-    else:
-        detail = message("details", "other", detail=problem.message)
-    return _bad(contract, path or "params", detail)
+    path = [str(part) if isinstance(part, str) else f"[{part}]" for part in problem.absolute_path]
+    place = ".".join(path).replace(".[", "[") or "params"
+    return _bad(contract, place, _expected(problem))
+
+
+def _expected(problem: ValidationError) -> str:
+    """What was expected and found, in the project's own words where it has some."""
+    instance: Any = problem.instance
+    value: Any = problem.validator_value
+    schema: Any = problem.schema
+    rule, found = str(problem.validator), shown(instance)
+    if rule == "type":
+        return message("details", "kind", expected=_article(value), found=found)
+    if rule in ("enum", "const"):
+        values = value if rule == "enum" else [value]
+        expected = ", ".join(map(shown, values[:20])) + (", ..." if len(values) > 20 else "")
+        close = _closest_value(instance, values)
+        return message("details", "enum", expected=expected, found=found, close=close)
+    if rule == "required":
+        missing = [name for name in value if name not in instance]
+        return message("details", "required", names=", ".join(map(shown, missing)))
+    if rule == "additionalProperties":
+        known = ", ".join(map(shown, schema.get("properties", {}))) or "none"
+        return message("details", "unknown_keys", known=known, found=found)
+    if rule in _LIMITS:
+        return message("details", _LIMITS[rule], value=shown(value), found=found)
+    return message("details", "other", rule="false" if schema is False else rule, found=found)
 
 
 def _bad(contract: ToolContract, place: str, detail: str) -> ProtocolError:

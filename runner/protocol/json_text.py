@@ -30,8 +30,8 @@ class JsonObject(dict[str, Any]):
             return
         first: dict[str, str] = {}
         for key, value in pairs:
-            # As text, since Python takes 1 and true for equal.
-            text = repr(value)
+            # As text, since Python takes 1 and true for equal, and 1.10 and 1.1.
+            text = getattr(value, "text", None) or repr(value)
             if key in first:
                 self.repeated[key] = self.repeated.get(key, False) or first[key] != text
             first.setdefault(key, text)
@@ -46,6 +46,34 @@ class JsonNumber(float):
         number = super().__new__(cls, text)
         number.text = text
         return number
+
+
+class JsonInteger(int):
+    """An integer that is not spelled as Python writes it, such as ``-0``, and its ``text``."""
+
+    text: str
+
+    def __new__(cls, value: int, text: str = "") -> JsonInteger:
+        number = super().__new__(cls, value)
+        number.text = text
+        return number
+
+
+def integer(text: str, value: int | None = None) -> int:
+    """The integer that ``text`` spells, as a `JsonInteger` where Python would write it otherwise.
+
+    Parameters
+    ----------
+    value
+        What it is, where the text is not decimal.
+
+    Raises
+    ------
+    ValueError
+        It has more digits than Python writes.
+    """
+    number = int(text) if value is None else value
+    return number if str(number) == text else JsonInteger(number, text)
 
 
 def strict_json(text: str, *, control_characters: bool = False) -> Any:
@@ -117,6 +145,7 @@ def _decoder(*, strict: bool) -> json.JSONDecoder:
         object_pairs_hook=JsonObject,
         parse_constant=_not_finite,
         parse_float=JsonNumber,
+        parse_int=integer,
     )
 
 

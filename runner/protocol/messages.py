@@ -44,7 +44,9 @@ def message(table: str, key: str, /, **values: Any) -> str:
     The words for how a turn is spelled (`runner.protocol.dialects.Dialect.words` and the keys of a
     call) are those of the dialect that `speaking` has set.
     """
-    return _message_templates()[table][key].render({**_words(_speaking.get()), **values})
+    text = _message_templates()[table][key].render({**_words(_speaking.get()), **values})
+    # A model may write half of a surrogate pair, which no terminal and no file can take.
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 @contextmanager

@@ -142,13 +142,15 @@ def _bare_call(found: Outline, tools: Sequence[ToolContract], dialect: Dialect) 
     except ProtocolError:
         return None
     for payload in payloads:
-        if any(receipt.cost or "dropped" in receipt.what for receipt in payload.receipts):
-            return None
+        # Only what is a call beyond doubt; data with a key `name` is none.
+        receipts = list(payload.receipts)
         try:
-            check_call(payload, tools, 1, (dialect.name_key, dialect.params_key))
+            receipts += check_call(payload, tools, 1, (dialect.name_key, dialect.params_key))[2]
         except ProtocolError as error:
             if error.tool is None:
                 return None
+        if any(receipt.cost or receipt.what.startswith("left out") for receipt in receipts):
+            return None
     receipt = Receipt("turn", "took a call without its marker", cost=1)
     return replace(found, text="", answer=None, actions=[text], receipts=[receipt])
 
@@ -159,7 +161,8 @@ def _holds_json(text: str) -> bool:
     parts += re.findall(r"(?ms)^```[^\n]*\n(.*?)^```", text)
     for part in parts:
         try:
-            if isinstance(strict_json(part), (dict, list)):
+            value = strict_json(part)
+            if isinstance(value, dict) or (isinstance(value, list) and dict in map(type, value)):
                 return True
         except ValueError:
             continue

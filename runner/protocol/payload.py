@@ -13,12 +13,14 @@ from typing import Any
 
 from runner.core.conversation import Receipt
 from runner.core.errors import ProtocolError
-from runner.protocol.diagnose import diagnose, place_at
+from runner.protocol.diagnose import diagnose, missing_comma, place_at
+from runner.protocol.doubt import is_doubted
 from runner.protocol.json_text import JsonObject, is_too_deep, strict_json, strict_json_at
 from runner.protocol.messages import message
 from runner.protocol.named_call import named_call
 from runner.protocol.outline import MOST_CALLS
 from runner.protocol.relaxed import ENDS_EARLY, read_relaxed_at
+from runner.protocol.relaxed_strings import UNESCAPED
 from runner.protocol.relaxed_tokens import RelaxedError
 from runner.protocol.repair import proposal
 from runner.protocol.unwrap import respelled, unwrapped
@@ -28,6 +30,10 @@ _TEMPLATE = re.compile(r'"(?:tool|name)"\s*:\s*"<[^"<>]+>"|\{\s*(?:\.\.\.|…)\s
 # A key, a bracket or an assignment: text with one of these is no mere remark.
 _STRUCTURE = re.compile(r"""["'“”][^"'“”\n]*["'“”]\s*[:：]|[{\[｛［]|=""")
 _HARMLESS_TAIL = re.compile(r"[\s}\]｝］)`;,.*_]*")
+# The beginning of a marker, where a stop string was cut.
+_HALF_MARKER = re.compile(r"\s*(?:\w{1,12}|[*_#]{1,3}\w{0,12})?[:：]?\s*")
+_MARKERS = ("OBSERVATION", "ACTION", "ANSWER", "THOUGHT", "FINAL ANSWER")
+_SHOUTED = re.compile(r"\b(?:ACTION|ANSWER|OBSERVATION)\b[ \t]*[:：]")
 _SEPARATOR = re.compile(r"\s*[,;]?\s*")
 
 
@@ -35,12 +41,14 @@ _SEPARATOR = re.compile(r"\s*[,;]?\s*")
 class Payload:
     """One call as it was read, before its shape and its contract are looked at.
 
-    ``cut`` says that closing brackets were missing at the end of the text.
+    ``cut`` says that closing brackets were missing at the end of the text, ``tail`` is what stood
+    behind the JSON and was dropped.
     """
 
     data: Any
     receipts: tuple[Receipt, ...] = ()
     cut: bool = False
+    tail: str = ""
 
 
 def read_payload(
@@ -111,7 +119,7 @@ def _named(
             raise _malformed(text, number, message("details", "behind"), doubt=True)
     what = _receipt("read a name and its input as a call", number, cost=call.cost)
     data = JsonObject([("tool", call.name), ("params", inner[0].data)])
-    return [Payload(data, (*receipts, *inner[0].receipts, what), inner[0].cut)]
+    return [replace(inner[0], data=data, receipts=(*receipts, *inner[0].receipts, what))]
 
 
 def _behind_text(text: str, number: int, receipts: list[Receipt]) -> list[Payload]:
@@ -122,6 +130,8 @@ def _behind_text(text: str, number: int, receipts: list[Receipt]) -> list[Payloa
         raise _error("malformed", "no_object", number=number, found=found)
     if _STRUCTURE.search(text[: start.start()]):
         raise _malformed(text, number, "it does not begin with {", doubt=True)
+    if is_doubted(text[: start.start()]):
+        raise _error("taken_back", "taken_back", number=number)
     receipts = [*receipts, _receipt("skipped text before the JSON", number, cost=1)]
     calls = _sequence(text[start.start() :], number, receipts)
     if len(calls) > 1:
@@ -147,12 +157,20 @@ def _sequence(text: str, number: int, receipts: list[Receipt]) -> list[Payload]:
     if _HARMLESS_TAIL.fullmatch(tail):
         if tail.strip():
             receipts = [_receipt("took surplus brackets or signs away", number)]
-    elif _STRUCTURE.search(tail):
+    elif _STRUCTURE.search(tail) or _SHOUTED.search(tail):
         raise _malformed(text, number, message("details", "behind"), doubt=True)
+    elif is_doubted(tail):
+        raise _error("taken_back", "taken_back", number=number)
     else:
-        receipts = [_receipt("dropped text behind the JSON", number)]
+        cost = 0 if _is_half_marker(tail) else 1
+        receipts = [_receipt("dropped text behind the JSON", number, cost=cost)]
     last = found[-1]
-    return [*found[:-1], replace(last, receipts=(*last.receipts, *receipts))]
+    return [*found[:-1], replace(last, receipts=(*last.receipts, *receipts), tail=tail)]
+
+
+def _is_half_marker(tail: str) -> bool:
+    word = tail.strip(" \t\r\n*_#:：").upper()
+    return _HALF_MARKER.fullmatch(tail) is not None and any(m.startswith(word) for m in _MARKERS)
 
 
 def _first_value(text: str, at: int, number: int) -> tuple[Any, int, list[Receipt], bool]:
@@ -167,13 +185,15 @@ def _first_value(text: str, at: int, number: int) -> tuple[Any, int, list[Receip
     except ValueError as error:
         problem, position = str(error), at
     try:
-        value, end, receipts = read_relaxed_at(text, at)
+        value, end, receipts = read_relaxed_at(text, at, mend=True)
         cut = any(receipt.what.startswith("added '") for receipt in receipts)
         return value, end, [replace(receipt, where=where) for receipt in receipts], cut
     except RelaxedError as error:
         if str(error) != ENDS_EARLY:
             problem, position, doubt = str(error), error.at, error.doubt
     rest = text[at:]
+    if doubt and UNESCAPED in problem and (found := missing_comma(rest)):
+        problem, position = found, at
     for spelled, what in respelled(rest):
         try:
             value, receipts = read_value(spelled)

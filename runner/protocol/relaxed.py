@@ -10,21 +10,21 @@ import functools
 from typing import Any, cast
 
 from lark import Lark, Token, Tree, UnexpectedToken
-from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from runner.core.conversation import Receipt
 from runner.protocol.grammar_files import grammar_text
-from runner.protocol.json_text import JsonNumber, JsonObject
+from runner.protocol.json_text import JsonNumber, JsonObject, integer
 from runner.protocol.relaxed_strings import decode_key, decode_string
-from runner.protocol.relaxed_tokens import RelaxedError, Tokens
+from runner.protocol.relaxed_tokens import SPACE, RelaxedError, Tokens
+from runner.protocol.relaxed_words import is_plain
 
 STAGE = "relaxed"
 ENDS_EARLY = "the text ends too early"
 _LARGEST = 200_000
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "none": None}
-_CLOSERS = {"RBRACE": "}", "RBRACKET": "]"}
-# Where a text may have been cut off inside the last token, closing its brackets would be a guess.
-_WHOLE = ("STRING", "RBRACE", "RBRACKET")
+_INPUT_KEYS = frozenset(
+    ["params", "parameters", "arguments", "args", "input", "action_input", "tool_input", "kwargs"]
+)
 
 
 def read_relaxed(text: str) -> tuple[Any, list[Receipt]]:
@@ -35,12 +35,16 @@ def read_relaxed(text: str) -> tuple[Any, list[Receipt]]:
     return value, receipts
 
 
-def read_relaxed_at(text: str, start: int) -> tuple[Any, int, list[Receipt]]:
+def read_relaxed_at(text: str, start: int, *, mend: bool = False) -> tuple[Any, int, list[Receipt]]:
     """The value that begins at ``start``, where it ends, and what had to be understood.
 
     Takes JSON5 and, beyond it: Python's words, curly and full-width quotes and signs, unescaped
-    quotes and backslashes where they have one reading, plain words without quotes, and brackets
-    that are missing at the very end.
+    quotes and backslashes where they have one reading, and plain words without quotes.
+
+    Parameters
+    ----------
+    mend
+        The text may be a call whose very last brace is missing.
 
     Raises
     ------
@@ -53,40 +57,51 @@ def read_relaxed_at(text: str, start: int) -> tuple[Any, int, list[Receipt]]:
         )
     tokens = Tokens(text, start)
     parser = _lark().parse_interactive("")
-    kind = ""
+    fed: list[Token] = []
     receipts: dict[str, int] = {}
     try:
         for token in tokens:
             parser.feed_token(token)
-            kind = token.type
+            fed.append(token)
         end = tokens.skip_rest() if tokens.end else start
-        missing = ""
-        while "$END" not in (accepted := _accepted(parser)):
-            closer = next((closer for closer in _CLOSERS if closer in accepted), None)
-            if closer is None or kind not in _WHOLE:
+        is_cut = "$END" not in parser.accepts()  # type: ignore[no-untyped-call]
+        if is_cut:
+            if not mend or text[tokens.end :].strip(SPACE) or not _lacks_last_brace(fed):
                 raise RelaxedError(ENDS_EARLY, len(text))
-            parser.feed_token(Token(closer, _CLOSERS[closer]))
-            missing += _CLOSERS[closer]
+            parser.feed_token(Token("RBRACE", "}"))
         tree = cast("Tree[Token]", parser.feed_eof())  # type: ignore[no-untyped-call]
     except UnexpectedToken as error:
         at = error.token.start_pos
         at = len(text) if at is None else at
         raise RelaxedError(f"{str(error.token)!r} was not expected there", at) from error
-    if missing:
-        receipts[f"added {missing!r}, which was missing at the end"] = 1
-    if tokens.comments:
-        receipts["took comments out"] = 0
+    if tokens.comments is not None:
+        receipts["took comments out"] = tokens.comments
     if tokens.missing_commas:
         receipts["added a comma between lines"] = 1
     (inner,) = tree.children
     assert isinstance(inner, Tree)
     value = _Reader(receipts).value(inner)
+    if is_cut:
+        if any(receipts.values()):
+            # With a second fault, where the first one is can no longer be known.
+            raise RelaxedError(ENDS_EARLY, len(text))
+        receipts["added '}', which was missing at the end"] = 1
     return value, end, [Receipt(STAGE, what, cost=cost) for what, cost in receipts.items()]
 
 
-def _accepted(parser: InteractiveParser) -> set[str]:
-    """Names of the tokens that may come next."""
-    return set(parser.accepts())  # type: ignore[no-untyped-call]
+def _lacks_last_brace(tokens: list[Token]) -> bool:
+    """Whether the tokens are a call with flat params that ends behind them, but for one brace.
+
+    If the params were open as well, more of them may have been cut off. If they held an object,
+    the missing brace may be that one's, and what is behind it would stand in the wrong object.
+    """
+    braces = [i for i, token in enumerate(tokens) if token.type in ("LBRACE", "RBRACE")]
+    if [tokens[i].type for i in braces] != ["LBRACE", "LBRACE", "RBRACE"]:
+        return False
+    first, opened, closed = braces
+    if first != 0 or opened < 4 or closed != len(tokens) - 1 or tokens[opened - 2].type != "KEY":
+        return False
+    return decode_key(str(tokens[opened - 2]))[0] in _INPUT_KEYS
 
 
 class _Reader:
@@ -132,17 +147,20 @@ class _Reader:
 
     def _number(self, token: Token) -> Any:
         text = str(token)
-        sign = -1 if text.startswith("-") else 1
         digits = text.lstrip("+-")
-        if digits[:2] in ("0x", "0X"):
-            self.receipts["read a hexadecimal number"] = 0
-            return sign * int(digits, 16)
-        if digits.isdecimal():
-            if text.startswith("+"):
+        is_hex = digits[:2] in ("0x", "0X")
+        if is_hex or digits.isdecimal():
+            if is_hex:
+                self.receipts["read a hexadecimal number"] = 0
+            elif text.startswith("+"):
                 self.receipts["took a plus sign away"] = 0
-            return _integer(text, token)
+            try:
+                return integer(text, int(text, 16 if is_hex else 10))
+            except ValueError as error:
+                at = token.start_pos or 0
+                raise RelaxedError("the number has too many digits", at, doubt=True) from error
         if digits.startswith(".") or ("." in digits and not _digit_behind_point(digits)):
-            self.receipts["completed a decimal point"] = 0
+            self.receipts["completed a decimal point"] = 1
         return JsonNumber(text)
 
     def _word(self, token: Token) -> Any:
@@ -157,28 +175,16 @@ class _Reader:
 
     def _bare(self, token: Token) -> str:
         text = str(token)
-        if "..." in text or (not any(c.isalpha() for c in text) and not _is_date(text)):
-            raise RelaxedError(f"{text!r} is no value", token.start_pos or 0, doubt=True)
-        if text.lower() in ("undefined", "nil", "nan", "inf"):
-            raise RelaxedError(f"{text!r} is no value", token.start_pos or 0, doubt=True)
+        if not is_plain(text):
+            problem = f"{text[:60]!r} is no value; write text between double quotes"
+            raise RelaxedError(problem, token.start_pos or 0, doubt=True)
         self.receipts[f"read {text!r} as text, which had no quotes"] = 1
         return text
-
-
-def _integer(text: str, token: Token) -> int:
-    try:
-        return int(text)
-    except ValueError as error:
-        raise RelaxedError("the number has too many digits", token.start_pos or 0) from error
 
 
 def _digit_behind_point(digits: str) -> bool:
     behind = digits.partition(".")[2]
     return behind[:1].isdigit()
-
-
-def _is_date(text: str) -> bool:
-    return text[:1].isdigit() and text[-1:].isdigit() and set(text) <= set("0123456789-./")
 
 
 @functools.cache

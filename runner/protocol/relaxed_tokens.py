@@ -28,7 +28,11 @@ _SIGNS = {
     "]": "RBRACKET", "］": "RBRACKET", ":": "COLON", "：": "COLON", ",": "COMMA", "，": "COMMA",
 }  # fmt: skip
 _GAP = re.compile(f"[{SPACE}]*")
-_COMMENT = re.compile(r"//[^\n\r]*|/\*.*?\*/|#[^\n\r]*", re.DOTALL)
+# `#` with a blank behind it: `#cats` may be a value.
+_COMMENT = re.compile(r"//[^\n\r]*|/\*.*?\*/|#(?![^\s#!])[^\n\r]*", re.DOTALL)
+_SHORT_COMMENT = re.compile(
+    r"//[^\n\r]{0,200}(?![^\n\r])|/\*.{0,200}?\*/|#(?![^\s#!])[^\n\r]{0,200}(?![^\n\r])", re.DOTALL
+)
 _KEY = re.compile(
     r'(?:"(?:[^"\\\n]|\\.){0,200}"'
     r"|'(?:[^'\\\n]|\\.){0,200}'"
@@ -41,8 +45,10 @@ _WORD = re.compile(r"true|false|null|none|[+-]?nan|[+-]?infinity", re.IGNORECASE
 _NUMBER = re.compile(
     r"[+-]?(?:0[xX][0-9a-fA-F]+|(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
 )
-# Plain words without quotes: nothing in them that could be structure, an escape or a placeholder.
-_PLAIN = r"""[^\s"'“”„‘’«»「」＂`\\{}\[\],，:：;<>()…｛｝［］#]+"""
+# One number with a comma in it, rather than two: `2.,0` and `1,.5`, with what is around them.
+_SPLIT = re.compile(r"[0-9],\.[0-9]|.{0,2}[0-9]+\.,[0-9]", re.DOTALL)
+# Plain words without quotes: nothing in them that could be structure, an escape or a comment.
+_PLAIN = r"""(?:(?!//|/\*)[^\s"'“”„‘’«»「」＂`\\{}\[\],，:：;<>()…｛｝［］#])+"""
 _BARE = re.compile(rf"{_PLAIN}(?:[ \t]+{_PLAIN})*")
 _VALUE_START = re.compile(r"""(?i)["'“„‘«「＂`{\[｛［]|-?[0-9]|(?:true|false|null|none)\b""")
 
@@ -67,7 +73,7 @@ class Tokens:
     end
         Where the last token ended.
     comments
-        Whether there were comments between tokens.
+        What the comments between tokens cost, or None where there were none.
     missing_commas
         How many commas between keys on lines of their own are missing.
     """
@@ -75,7 +81,7 @@ class Tokens:
     def __init__(self, text: str, start: int = 0) -> None:
         self.text = text
         self.end = start
-        self.comments = False
+        self.comments: int | None = None
         self.missing_commas = 0
         self._open: list[str] = []
         self._wants = "value"
@@ -124,7 +130,10 @@ class Tokens:
         elif sign in ("RBRACE", "RBRACKET"):
             if not self._open:
                 raise RelaxedError("a value was expected", at)
-            self._open.pop()
+            opened = self._open.pop()
+            if (sign == "RBRACE") != (opened == "{"):
+                closer = "}" if opened == "{" else "]"
+                raise RelaxedError(f"{closer} was expected, found {self.text[at]}", at)
             self._wants = "more"
         elif sign == "COLON":
             self._wants = "value"
@@ -135,9 +144,7 @@ class Tokens:
     def _value(self, at: int) -> tuple[str, int]:
         text = self.text
         if text.startswith(('"""', "'''"), at):
-            end = self._triple_end(at)
-            if end is not None:
-                return "STRING", end
+            return "STRING", self._triple_end(at)
         if text[at] in QUOTES:
             if self._open and _KEY.match(text, at):
                 raise RelaxedError("a value was expected, found the next key", at)
@@ -145,13 +152,17 @@ class Tokens:
         for kind, pattern in (("WORD", _WORD), ("NUMBER", _NUMBER), ("BARE", _BARE)):
             match = pattern.match(text, at)
             if match is not None and self._ends(match.end()):
+                if kind == "NUMBER" and _SPLIT.match(text, max(0, at - 2), match.end() + 2):
+                    raise RelaxedError("there is a comma inside the number", at, doubt=True)
                 return kind, match.end()
         raise RelaxedError("a value was expected", at)
 
     def _ends(self, at: int) -> bool:
         """Whether a word or number may end here."""
-        at = self._skip_blanks(at)
-        return at == len(self.text) or self.text[at] in ",，}｝]］#\n" or self._comment_at(at)
+        end, at = at, self._skip_blanks(at)
+        if at == len(self.text) or self.text[at] in ",，}｝]］":
+            return True
+        return (at > end and self._comment_at(at)) or self._key_on_new_line(end, at)
 
     def _string_end(self, at: int) -> int:
         closing = QUOTES[self.text[at]]
@@ -166,35 +177,36 @@ class Tokens:
                 now = match.end()
         raise RelaxedError("the string is not closed", at)
 
-    def _triple_end(self, at: int) -> int | None:
+    def _triple_end(self, at: int) -> int:
         quotes = self.text[at : at + 3]
         now = self.text.find(quotes, at + 3)
-        while now >= 0:
-            if self._closes(now + 3):
-                return now + 3
+        while now >= 0 and not self._closes(now + 3):
             now = self.text.find(quotes, now + 1)
-        return None
+        if now < 0:
+            raise RelaxedError("the triple-quoted text is not closed", at)
+        if quotes in self.text[at + 3 : now]:
+            raise RelaxedError("there are triple quotes inside the text", at, doubt=True)
+        return now + 3
 
     def _closes(self, behind: int) -> bool:
         """Whether the structure goes on behind a quote, so that the quote ends its string."""
         text = self.text
-        at = self._skip_blanks(behind)
+        at = self._look(behind)
         if at == len(text):
-            return True
+            # A comment that swallows the rest may be part of the string.
+            return not self._open or self._skip_blanks(behind) == at
         sign = _SIGNS.get(text[at])
         if sign in ("RBRACE", "RBRACKET"):
             if not self._open or (sign == "RBRACE") != (self._open[-1] == "{"):
                 return False
-            after = self._skip_blanks(at + 1)
+            after = self._look(at + 1)
             return after == len(text) or text[after] in ",，}｝]］)`;" or "\n" in text[at:after]
         if sign == "COMMA":
-            after = self._skip_blanks(at + 1)
-            if after == len(text) or text[after] in "}｝]］" or self._comment_at(after):
+            after = self._look(at + 1)
+            if after == len(text) or text[after] in "}｝]］":
                 return True
             pattern = _KEY if self._open and self._open[-1] == "{" else _VALUE_START
             return pattern.match(text, after) is not None
-        if self._comment_at(at):
-            return True
         return self._key_on_new_line(behind, at)
 
     def _key_on_new_line(self, end: int, at: int) -> bool:
@@ -202,7 +214,17 @@ class Tokens:
         return in_object and _KEY.match(self.text, at) is not None
 
     def _comment_at(self, at: int) -> bool:
-        return self.text.startswith(("//", "/*"), at)
+        return _SHORT_COMMENT.match(self.text, at) is not None
+
+    def _look(self, at: int) -> int:
+        """Behind blanks and a few short comments, without noting them."""
+        for _ in range(5):
+            at = self._skip_blanks(at)
+            match = _SHORT_COMMENT.match(self.text, at)
+            if match is None:
+                break
+            at = match.end()
+        return at
 
     def _skip_blanks(self, at: int) -> int:
         match = _GAP.match(self.text, at)
@@ -215,5 +237,8 @@ class Tokens:
             match = _COMMENT.match(self.text, at)
             if match is None:
                 return at
-            self.comments = True
+            if match.group().count('"') % 2:
+                raise RelaxedError("there is a quote in a comment", at, doubt=True)
+            is_json = self._open and re.search(r"[\"{}\[\]]", match.group())
+            self.comments = max(self.comments or 0, 1 if is_json else 0)
             at = match.end()

@@ -6,6 +6,8 @@ import contextlib
 import json
 import re
 
+from runner.protocol.json_text import strict_json
+
 _MOST_LAYERS = 6
 _FENCE_START = re.compile(r"(?:`{3,}|~{3,})[ \t]{0,9}[\w+-]{0,20}[ \t]{0,9}\n?")
 _FENCE_END = re.compile(r"\n?[ \t]{0,9}(?:`{3,}|~{3,})\Z")
@@ -48,11 +50,14 @@ def respelled(text: str) -> list[tuple[str, str]]:
     """Other spellings of a whole text, each with what was done to get it."""
     found = []
     if re.match(r'\{\s{0,9}\\"', text):
+        # If the result is not strict JSON, only the quotes were escaped: `\n` may be of a path.
         with contextlib.suppress(ValueError):
-            found.append((json.loads(f'"{text.strip()}"'), "took one layer of escapes away"))
+            spelled = json.loads(f'"{text.strip()}"')
+            strict_json(spelled)
+            found.append((spelled, "took one layer of escapes away"))
     if text.startswith("{{"):
         parts = re.split(r'("[^"\\]*(?:\\.[^"\\]*)*")', text)
-        if not any(_has_single_braces(part) for part in parts[::2]):
+        if not any("'" in part or _has_single_braces(part) for part in parts[::2]):
             parts[::2] = [part.replace("{{", "{").replace("}}", "}") for part in parts[::2]]
             found.append(("".join(parts), "read doubled braces as single ones"))
     return found

@@ -68,7 +68,7 @@ def test_an_invented_response_without_a_call_is_refused():
 
 def test_text_behind_a_call_is_dropped_with_a_receipt():
     turn = read(f"{SUM}\nThat should do.")
-    assert [receipt.what for receipt in turn.receipts] == ["dropped text behind a call"]
+    assert [receipt.what for receipt in turn.receipts] == ["dropped text behind the JSON"]
 
 
 def test_tags_inside_the_strings_of_a_call_are_data():

@@ -48,7 +48,6 @@ def test_valid_json_is_never_touched(value):
         ("{“tool”: “a”, “params”: {“x”: “y”}}", {"x": "y"}),
         ('{"tool"：\u3000"a"，"params"：｛"x"：[1，2]｝}', {"x": [1, 2]}),
         ('{"tool": "a", "params": {"x": 1}}}}', {"x": 1}),
-        ('{"tool": "a", "params": {"x": 1}} and that is all.', {"x": 1}),
         ('<tool_call>{"tool": "a", "params": {"x": 1}}</tool_call>', {"x": 1}),
     ],
 )
@@ -63,7 +62,8 @@ def test_what_is_only_spelled_otherwise_costs_nothing(written, params):
     ("written", "params"),
     [
         ('{"tool": "a", "params": {"x": "y"}', {"x": "y"}),
-        ('{"tool": "a", "params": {"x": [["y"', {"x": [["y"]]}),
+        ('{"tool": "a", "params": {"x": ["y"]}', {"x": ["y"]}),
+        ('{"tool": "a", "params": {"x": 1 "y": 2}}', {"x": 1, "y": 2}),
         ('{"tool": "a", "params": {"x": "say "yes" now"}}', {"x": 'say "yes" now'}),
         ('{"tool": "a", "params": {"x": "12" wide", "y": 1}}', {"x": '12" wide', "y": 1}),
         ("{'tool': 'a', 'params': {'x': 'Ms D'Arcy'}}", {"x": "Ms D'Arcy"}),
@@ -125,6 +125,19 @@ def test_several_objects_are_several_calls():
     "doubtful",
     [
         '{"tool": "a", "params": {"x": "cut off he',
+        '{"tool": "a", "params": {"x": [["y"',
+        '{"tool": "a", "params": {"x": "y"',
+        '{"tool": "a", "params": {"x": ["y"}}',
+        '{"tool": "a", "params": {"x": {"y": 1}, "z": 2}',
+        '{"tool": "a", "params": {"x": plain words}',
+        '{"tool": "a", "params": {"x": 1} // and',
+        '{"tool": "a", "x": {"y": 1}',
+        '{"tool": "a"',
+        '{"tool": "a", "params": {"x": "/home/me", "',
+        '{"tool": "a", "params": {"x": "y"}"}',
+        '[{"tool": "a", "params": {"x": 1}}',
+        "{'tool': 'a', 'params': {'x': 'I don'",
+        '{"tool":"a","params":{"x": "http://x" // y", "z": 1',
         '{"tool": "a", "params": {"x": 12',
         '{"tool": "a", "params": {"x": true',
         '{"tool": "a", "params": {"x": "y",',
@@ -169,6 +182,13 @@ def test_what_could_mean_two_things_is_refused(doubtful):
         ('{"tool": "a", "params": {"x": "5\\$"}}', "params.x: \\$ is no escape"),
         ('{"tool": "a", "params": {"x": E:\\docs}}', "params.x: a value was expected"),
         ('{"tool": "<name>", "params": {...}}', "copies the format"),
+        ('{"tool": "a", "params": {"x": ["y"}}', "] was expected behind params.x, found }"),
+        ('{"tool": "a", "params": {"x": "y"]}', "} was expected behind params.x, found ]"),
+        ('{"tool": "a", "params": {"x" = "y"}}', '":" was expected behind the key "x", found "="'),
+        ('{"tool": "a", "params": {"x": "y" "z": "u"}}', 'a comma was expected before the key "z"'),
+        ('{"tool": "a", "params": {"x": 1,, "z": 2}}', "a comma too many in params"),
+        ('{"tool": "a", "params": {"x": [1,,2]}}', "a comma too many in params.x"),
+        ('{"tool": "a", "params": {"x": nul}}', "params.x: 'nul' is no value"),
     ],
 )
 def test_the_message_names_the_parameter_and_the_fault(broken, words):
@@ -177,11 +197,36 @@ def test_the_message_names_the_parameter_and_the_fault(broken, words):
     assert words in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "broken",
+    [
+        '{"tool": "a", "params": {"x": "y}}',
+        '{"tool": "a", "params": {"x": y"}}',
+        '{"tool": "a", "params: {"x": "y"}}',
+        '{"tool": "a", "params": {"x": "y" z "u"}}',
+    ],
+)
+def test_a_text_that_ends_with_its_bracket_is_not_called_cut_off(broken):
+    with pytest.raises(ProtocolError) as caught:
+        read_payload(broken, 1)
+    assert caught.value.kind == "malformed"
+    assert "cut off" not in str(caught.value)
+
+
+def test_names_in_messages_are_short():
+    with pytest.raises(ProtocolError) as caught:
+        read_payload('{"tool": "a", "params": {"' + "x" * 5000 + '" = 1}}', 1)
+    assert len(str(caught.value)) < 300
+
+
 def test_strict_json_keeps_what_the_contract_must_judge():
     value = strict_json('{"a": 1.10, "b": 1, "b": 2, "c": 1, "c": 1, "d": 1e999}')
     assert value["a"].text == "1.10"
     assert value.repeated == {"b": True, "c": False}
     assert value["d"] == float("inf")
+    value = strict_json('{"a": -0, "b": 10, "c": 1.10, "c": 1.1}')
+    assert (value["a"], value["a"].text, type(value["b"])) == (0, "-0", int)
+    assert value.repeated == {"c": True}
 
 
 @pytest.mark.parametrize(
@@ -191,6 +236,13 @@ def test_strict_json_keeps_what_the_contract_must_judge():
         "{tool: t, params: {" + ",".join(f"k{i}: v" for i in range(15_000)) + ", k",
         '{"a": ' + '"' * 100_001 + "x",
         "{" + "\\" * 100_000,
+        '{"a": ' + '"//' * 60_000,
+        '{"a": "' + '1"' * 90_000,
+        '{"a": "' + '„1"' * 60_000,
+        '{"a": "$' + "\\ab" * 60_000,
+        '{"a": ' + "'x'y" * 40_000,
+        '{"a": ' + '"""' * 60_000,
+        '{"a": ' + "ab " * 60_000 + "}",
         '{"a": "' + "`" * 100_000,
         "{'a': '" + "x" * 1_000_000 + "'}",
     ],

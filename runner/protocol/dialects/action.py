@@ -6,27 +6,34 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, cast
 
 from lark import Lark, Token, Tree
 
 from runner.core.conversation import ModelTurn, Receipt
 from runner.protocol.dialects.base import Dialect
+from runner.protocol.doubt import is_doubted
 from runner.protocol.grammar_files import grammar_text
+from runner.protocol.json_text import strict_json
 from runner.protocol.literals import dump, literal
-from runner.protocol.outline import HIDDEN, MOST_CALLS, WHITE, Outline, clean
+from runner.protocol.outline import HIDDEN, MOST_CALLS, WHITE, Outline, blank, clean, fences, hide
 
-_FENCED = re.compile(
-    r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE
-)
 _WHOLE_FENCE = re.compile(r"\s*(`{3,}|~{3,})[^\n`]*\n(.*?)\n?[ \t]*\1\s*", re.DOTALL)
 _FENCE_LINE = re.compile(r"(?m)^[ \t]*(?:```|~~~)")
 _INLINE = re.compile(
-    r"(?:(?<=[.!?。！？:;)>])[ \t]+|(?<=[。！？]))\*{0,2}"
+    r"(?:(?<=[.!?。！？)])[ \t]+|(?<=[。！？]))\*{0,2}"
     r"(?P<kind>ACTION|(?:FINAL )?ANSWER)\*{0,2}[ \t]*[:：]\*{0,2}"
 )
 _WORD = re.compile(r"\b(?:ACTION|ANSWER)\b[ \t]*[:：]")
+# What an ANSWER in the middle of a line goes on with where it is talk about the marker.
+_TALK = re.compile(
+    r"(?i)(?:is|are|was|were|means?|marks?|markers?|lines?|must|should|would|can|or|and|then"
+    r"|followed|comes?|goes|ends?|begins?)\b|[.,;)`]"
+)
+_CALL_BEGINS = re.compile(
+    rf"\s*(?:`{{3}}\w*\s*)?(?:[{{｛]|\[\s*[{{{HIDDEN}]|[\w.\-]+\s*(?:\(.*\)|[{{｛]))"
+)
 
 
 class Action(Dialect):
@@ -77,7 +84,7 @@ class Action(Dialect):
             start, end = fence.span(2)
             text, shadow = text[start:end], shadow[start:end]
             found.receipts.append(Receipt("turn", "took the code fence around the reply away"))
-        shadow = _without_quotations(shadow)
+        shadow = _without_quotations(shadow, found)
         for block in _tree(shadow).children:
             if found.invented or len(found.actions) > MOST_CALLS:
                 break
@@ -97,10 +104,13 @@ def _add(found: Outline, block: Tree[Token], text: str) -> None:
     content = ""
     if contents:
         content = text[contents[0].start_pos or 0 : contents[-1].end_pos].strip(WHITE)
-    if block.data != "text" and not _is_plain(tokens[0]):
+    if block.data not in ("text", "speaker") and not _is_plain(tokens[0]):
         note = f"read {str(tokens[0]).strip()!r} as {str(block.data).upper()}:"
         found.receipts.append(Receipt("turn", note))
-    if block.data == "observation":
+    if block.data == "speaker" and not found.actions:
+        content = text[tokens[0].start_pos or 0 : tokens[-1].end_pos].strip(WHITE)
+        found.thoughts.append(content)
+    elif block.data in ("observation", "speaker"):
         found.invented = True
         if found.actions:
             found.receipts.append(Receipt("turn", "dropped an invented OBSERVATION"))
@@ -124,12 +134,11 @@ def _is_plain(marker: Token) -> bool:
 
 
 def _action_line(tokens: list[Token]) -> bool:
-    """Whether an ACTION line stands in an answer, outside code fences."""
+    """Whether a line of an answer begins a call, outside code fences."""
     fences = 0
     for token, following in itertools.pairwise(tokens):
         fences += len(_FENCE_LINE.findall(token))
-        is_marker = token == "ACTION:" and fences % 2 == 0
-        if is_marker and following.lstrip().startswith("{"):
+        if token.type == "ACTION" and fences % 2 == 0 and _CALL_BEGINS.match(following):
             return True
     return False
 
@@ -138,38 +147,25 @@ def _reply_follows(shadow: str, at: int) -> bool:
     return _marker().match("\n" + shadow[at : at + 200].lstrip(WHITE), 1) is not None
 
 
-def _without_quotations(shadow: str) -> str:
-    """The shadow with markers in code fences hidden, where there are others outside of them."""
-    marker = _marker()
-    spans = [match.span() for match in _FENCED.finditer(shadow)]
+def _without_quotations(shadow: str, found: Outline) -> str:
+    """The shadow with markers in code fences hidden, where they are quoted there.
+
+    They are not where a reply is nothing but fences, with at most a thought before them.
+    """
+    spans = fences(shadow)
     if not spans:
         return shadow
-    outside = _blank(shadow, spans)
-    real = [m for m in marker.finditer(outside) if m.lastgroup != "THOUGHT"]
-    if not real and not outside[: spans[-1][0]].strip(WHITE):
+    outside = blank(shadow, spans)
+    first = next((m for m in _marker().finditer(outside) if m.lastgroup != "THOUGHT"), None)
+    if first is None:
+        before, behind = outside[: spans[0][0]].strip(WHITE), outside[spans[0][0] :].strip(WHITE)
+        is_thought = not before or _marker().match("\n" + before, 1) is not None
+        if behind or not is_thought or is_doubted(before):
+            return hide(shadow, spans)
+        if before:
+            found.receipts.append(Receipt("turn", "took markers in a code fence", cost=1))
         return shadow
-    first = real[0].start() if real else len(shadow)
-    thought = marker.search(outside)
-    if not real and thought is not None and not outside[: thought.start()].strip(WHITE):
-        return _blank(shadow, []) if outside[spans[-1][1] :].strip(WHITE) else shadow
-    return _hide(shadow, [span for span in spans if span[0] < first])
-
-
-def _blank(shadow: str, spans: list[tuple[int, int]]) -> str:
-    return _replace(shadow, spans, lambda part: re.sub(r"[^\n]", " ", part))
-
-
-def _hide(shadow: str, spans: list[tuple[int, int]]) -> str:
-    return _replace(shadow, spans, lambda part: re.sub(r"[^\n`~]", HIDDEN, part))
-
-
-def _replace(shadow: str, spans: list[tuple[int, int]], change: Callable[[str], str]) -> str:
-    parts = []
-    at = 0
-    for begin, end in spans:
-        parts += [shadow[at:begin], change(shadow[begin:end])]
-        at = end
-    return "".join([*parts, shadow[at:]])
+    return hide(shadow, [span for span in spans if _marker().search(shadow, *span)])
 
 
 def _inline(found: Outline, text: str, shadow: str) -> None:
@@ -179,12 +175,24 @@ def _inline(found: Outline, text: str, shadow: str) -> None:
         return
     content = text[match.end() :].strip(WHITE)
     kind = "ACTION" if match["kind"] == "ACTION" else "ANSWER"
+    if kind == "ACTION" and (is_doubted(text[: match.start()]) or not _is_json(content)):
+        return
+    if kind == "ANSWER" and _TALK.match(content):
+        return
     what = f"took {kind} in the middle of a line as a marker"
     found.receipts.append(Receipt("turn", what, cost=1))
     if kind == "ACTION":
         found.actions.append(content)
     else:
         found.answer = content
+
+
+def _is_json(text: str) -> bool:
+    try:
+        strict_json(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _tree(shadow: str) -> Tree[Token]:
@@ -219,7 +227,7 @@ def _lark() -> Lark:
 def _patterns() -> dict[str, str]:
     """The markers as the grammar defines them."""
     terminals = {terminal.name: terminal.pattern for terminal in _lark().terminals}
-    names = ("THOUGHT", "ACTION", "ANSWER", "OBSERVATION")
+    names = ("THOUGHT", "ACTION", "ANSWER", "OBSERVATION", "SPEAKER")
     return {name: terminals[name].to_regexp() for name in names}
 
 
@@ -230,11 +238,13 @@ def _any_marker() -> re.Pattern[str]:
 
 @functools.cache
 def _marker() -> re.Pattern[str]:
-    """Any marker but OBSERVATION."""
-    return _any_of({name: text for name, text in _patterns().items() if name != "OBSERVATION"})
+    """A marker of what a reply is made of."""
+    names = ("THOUGHT", "ACTION", "ANSWER")
+    return _any_of({name: _patterns()[name] for name in names})
 
 
 @functools.cache
 def _call() -> re.Pattern[str]:
-    """An ACTION marker, and the blanks and code fence behind it."""
-    return re.compile(f"(?:{_patterns()['ACTION']})\\s*(?:```\\w*\\s*)?")
+    """An ACTION marker, and the blanks and code fence behind it, before anything is hidden."""
+    marker = _patterns()["ACTION"].replace(HIDDEN, "")
+    return re.compile(rf"(?:{marker})\s*(?:```\w*\s*)?")

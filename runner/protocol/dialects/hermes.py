@@ -13,13 +13,19 @@ from typing import Any, ClassVar
 from runner.core.conversation import ModelTurn, Receipt
 from runner.protocol.dialects.base import Dialect
 from runner.protocol.literals import dump, literal
-from runner.protocol.outline import MOST_CALLS, WHITE, Outline, clean
+from runner.protocol.outline import MOST_CALLS, WHITE, Outline, blank, clean, fences, hide
 
 _CALL = re.compile(r"<tool_call>\s*(?:```\w*\s*)?")
-_BLOCK = re.compile(r"<(?P<kind>tool_call|tool_response)>")
+# A tag in a sentence is a mention of it.
+_BLOCK = re.compile(
+    r"(?:(?<![^\n])|(?<=>))[ \t]*<(?P<kind>tool_call|tool_response)>"
+    r"|(?<![`\"'])<tool_call>(?=\s*(?:```\w*\s*)?[{\[])"
+)
 _END = "</tool_call>"
-# How a call begins that stands there without tags: no answer looks like this.
+# How a call begins that stands there without tags, as models write it that were not trained on
+# them. No answer looks like this.
 _BARE = re.compile(r'\{\s*"name"\s*:\s*"[^"]*"\s*,\s*"arguments"\s*:')
+_NO_TAGS = Receipt("turn", "took a call without its tags", cost=1)
 
 
 class Hermes(Dialect):
@@ -64,10 +70,14 @@ class Hermes(Dialect):
     def outline(self, text: str) -> Outline:
         found = Outline()
         text, shadow = clean(text, found, _CALL, lambda shadow, at: bool(shadow[at:].strip(WHITE)))
+        spans = fences(shadow)
+        if blank(shadow, spans).strip(WHITE):
+            shadow = hide(shadow, [span for span in spans if _BLOCK.search(shadow, *span)])
         blocks = list(_BLOCK.finditer(shadow))
         before = text[: blocks[0].start() if blocks else len(text)].strip(WHITE)
         if _BARE.match(before):
-            _add_bare(found, before)
+            found.actions.append(before)
+            found.receipts.append(_NO_TAGS)
         elif not blocks:
             found.answer = before or None
         elif before:
@@ -81,20 +91,13 @@ class Hermes(Dialect):
                 break
             following = blocks[i + 1].start() if i + 1 < len(blocks) else len(text)
             end = shadow.find(_END, block.end(), following)
-            end, behind = (following,) * 2 if end < 0 else (end, end + len(_END))
-            found.actions.append(text[block.end() : end].strip(WHITE))
-            rest = text[behind:following].strip(WHITE)
-            if _BARE.match(rest):
-                _add_bare(found, rest)
-            elif rest:
-                found.receipts.append(Receipt("turn", "dropped text behind a call"))
+            # What stands behind the tag is judged like what stands behind the JSON.
+            behind = text[end + len(_END) : following] if end >= 0 else ""
+            end = end if end >= 0 else following
+            found.actions.append(f"{text[block.end() : end]}\n{behind}".strip(WHITE))
+            if _BARE.match(behind.strip(WHITE)):
+                found.receipts.append(_NO_TAGS)
         return found
 
 
 HERMES = Hermes()
-
-
-def _add_bare(found: Outline, text: str) -> None:
-    """Add a call without its tags, as models write it that were not trained on them."""
-    found.actions.append(text)
-    found.receipts.append(Receipt("turn", "took a call without its tags", cost=1))
