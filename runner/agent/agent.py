@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runner.agent.loop import Run
+from runner.agent.repairs import Confirm
 from runner.agent.result import RunResult
 from runner.core.errors import ConfigError
 from runner.core.ports import Model, Recorder, Tool, View
@@ -38,6 +39,10 @@ class Agent:
         Keeps the events; None makes a transcript in the default folder for each run.
     view
         Sees events and text while they come.
+    confirm
+        Asked before a call that writes or executes runs although part of it had to be guessed:
+        gets the call and the receipts of the guesses, and returns whether it may. None for nobody
+        to ask: such a turn is then refused, and the model writes it again.
     """
 
     def __init__(
@@ -54,6 +59,7 @@ class Agent:
         seed: int | None = None,
         recorder: Recorder | None = None,
         view: View | None = None,
+        confirm: Confirm | None = None,
     ) -> None:
         self.model = model
         self.tools = list(tools)
@@ -67,6 +73,7 @@ class Agent:
         self.seed = seed
         self.recorder = recorder
         self.view = view
+        self.confirm = confirm
         for limit, least in (("max_turns", 1), ("max_tokens", 1), ("retries", 0)):
             if getattr(self, limit) < least:
                 raise ConfigError(

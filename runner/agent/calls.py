@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
@@ -49,6 +50,12 @@ class CallRunner:
         return ToolResult(call, text, number, error)
 
 
+def repetitions(results: Sequence[ToolResult], earlier: Sequence[ToolResult]) -> list[str]:
+    """Ids of the results whose call was made before and brought the same."""
+    before = {_what_happened(result) for result in earlier}
+    return [result.call.id for result in results if _what_happened(result) in before]
+
+
 def clip(text: str, most: int) -> str:
     """``text``, or its head and tail with a note of how much is missing between them."""
     if len(text) <= most:
@@ -56,6 +63,11 @@ def clip(text: str, most: int) -> str:
     head, tail = most * 2 // 3, most // 3
     note = message("loop", "clipped", count=f"{len(text) - head - tail:,}")
     return f"{text[:head]}\n{note}\n{text[-tail:]}"
+
+
+def _what_happened(result: ToolResult) -> tuple[str, str, str]:
+    """A call and its result, comparable."""
+    return result.call.name, json.dumps(result.call.input, sort_keys=True), result.text
 
 
 def _text(result: Any) -> str:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from runner import __version__
-from runner.agent.calls import CallRunner
+from runner.agent.calls import CallRunner, repetitions
 from runner.agent.context import Context
 from runner.agent.limits import CallLimits, TurnLimit, check_number_of_calls
+from runner.agent.repairs import check_repairs
 from runner.agent.result import RunResult, Status
 from runner.core.contract import ToolContract
 from runner.core.conversation import ModelTurn, ToolCall, ToolResult, Usage
@@ -137,6 +137,7 @@ class Run:
                     dialect=context.dialect.name,
                 )
                 check_number_of_calls(turn, agent.max_calls_per_turn)
+                check_repairs(turn, tools, context.dialect, agent.confirm, self.emit)
             except ProtocolError as error:
                 self._reject(context, error, generation.text, attempt)
             else:
@@ -158,13 +159,12 @@ class Run:
         The last turn leaves only an answer, and so does a turn that brought nothing new: a small
         model that repeats itself once would do so to the end.
         """
-        before = {_what_happened(result) for result in self.results}
-        results = []
+        earlier = [*self.results]
         for result in self.calls.run(calls):
             # At once, so that a call is in the result of the run even if the next is interrupted.
             self.results.append(result)
-            results.append(result)
-        repeated = [result.call.id for result in results if _what_happened(result) in before]
+        results = self.results[len(earlier) :]
+        repeated = repetitions(results, earlier)
         self.answer_now = self.turn_limit.remaining == 1 or len(repeated) == len(results)
         names = {result.call.name for result in results}
         left = {name: self.call_limits.remaining(name) for name in names}
@@ -194,14 +194,5 @@ class Run:
             retries=self.rejected,
             error=error,
         )
-        ending = result.to_json()
-        for known in ("turns", "calls", "transcript", "seed"):
-            del ending[known]
-        log = getattr(error, "log", ())
-        self.emit("run.end", {**ending, **({"log": log} if log else {})})
+        self.emit("run.end", result.ending())
         return result
-
-
-def _what_happened(result: ToolResult) -> tuple[str, str, str]:
-    """A call and its result, comparable."""
-    return result.call.name, json.dumps(result.call.input, sort_keys=True), result.text

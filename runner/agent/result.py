@@ -49,6 +49,13 @@ class RunResult:
     retries: int = 0
     error: RunnerError | None = None
 
+    def ending(self) -> dict[str, Any]:
+        """What the event ``run.end`` says: all that earlier events do not."""
+        told = ("turns", "calls", "transcript", "seed")
+        data = {key: value for key, value in self.to_json().items() if key not in told}
+        log = getattr(self.error, "log", ())
+        return {**data, "log": log} if log else data
+
     def to_json(self) -> dict[str, Any]:
         """JSON-ready data; the keys are stable."""
         return {

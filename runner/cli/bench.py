@@ -1,4 +1,4 @@
-"""``runner bench``: how well do models work here?"""
+"""``runner bench``: how well do models work here, and how fast is all around them?"""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from runner.cli.options import ConfigOption, RecordsOption
 from runner.cli.output import ExitCode, JsonOption, note, print_json, print_table, show_error
 from runner.core.errors import ConfigError, RunnerError
 
-app = typer.Typer(help="How well do models work here?", no_args_is_help=True)
+app = typer.Typer(
+    help="How well do models work here, and how fast is all around them?", no_args_is_help=True
+)
 
 _COLUMNS = {
     "model": "model",
@@ -38,7 +40,7 @@ class Suite(str, Enum):
 
 @app.callback()
 def group() -> None:
-    """How well do models work here?"""
+    """How well do models work here, and how fast is all around them?"""
 
 
 @app.command()
@@ -98,6 +100,34 @@ def run(
         print_table(tuple(_COLUMNS.values()), [_row(report.summary()) for report in reports])
     if failed:
         raise typer.Exit(ExitCode.MODEL)
+
+
+@app.command()
+def protocol(as_json: JsonOption = False) -> None:
+    """Measure the reader and the grammar, without a model. Takes half a minute.
+
+    Turns and grammars are medians. Each hostile reply is a million characters of one text, alone
+    and in a call, in each dialect; the slowest counts.
+    """
+    from runner.bench.protocol import measure_protocol
+
+    figures = [figure.to_json() for figure in measure_protocol()]
+    if as_json:
+        print_json({"suite": "protocol", "figures": figures})
+        return
+    print_table(
+        ("group", "what", "time", "target", "met"),
+        [
+            (
+                figure["group"],
+                figure["what"],
+                f"{figure['value']} {figure['unit']}",
+                f"< {figure['target']:g} {figure['unit']}",
+                "yes" if figure["met"] else "no",
+            )
+            for figure in figures
+        ],
+    )
 
 
 def _show_outcome(outcome: Any) -> None:

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from runner.cli.options import ContractsOption, DialectOption, contracts
+from runner.cli.options import ContractsOption, DialectOption, contracts, text_from
 from runner.cli.output import ExitCode, JsonOption, note, print_json
-from runner.core.errors import ConfigError
 
 app = typer.Typer(help="The grammar that holds a model to the protocol.", no_args_is_help=True)
 
@@ -23,8 +20,8 @@ def group() -> None:
 @app.command()
 def show(
     tools: ContractsOption = None,
-    max_calls: Annotated[int, typer.Option(min=0, help="Most ACTION lines in a turn.")] = 4,
-    thought: Annotated[bool, typer.Option(help="Whether a THOUGHT line may come first.")] = True,
+    max_calls: Annotated[int, typer.Option(min=0, max=64, help="Most calls in a turn.")] = 4,
+    thought: Annotated[bool, typer.Option(help="Whether a thought may come first.")] = True,
     dialect: DialectOption = "action",
     as_json: JsonOption = False,
 ) -> None:
@@ -51,7 +48,7 @@ def check(
     """
     from runner.core.gbnf import gbnf_problems
 
-    problems = gbnf_problems(_text(file))
+    problems = gbnf_problems(text_from(file, "a grammar"))
     if as_json:
         print_json({"ok": not problems, "problems": [found._asdict() for found in problems]})
     elif not problems:
@@ -61,13 +58,3 @@ def check(
             typer.echo(f"{found}. Hint: {found.hint}")
     if problems:
         raise typer.Exit(ExitCode.USAGE)
-
-
-def _text(file: str) -> str:
-    try:
-        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
-        return data.decode("utf-8")
-    except (OSError, ValueError) as error:
-        raise ConfigError(
-            f"cannot read a grammar from {file}: {error}", hint="expected GBNF text in UTF-8"
-        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -77,6 +78,25 @@ def contracts(tools: str | None) -> Sequence[ToolContract]:
     return [tool.contract for tool in builtin_tools(tool_names(tools, None), Path.cwd())]
 
 
+def text_from(file: str, what: str) -> str:
+    """The text of a file, or of stdin for ``-``; ``what`` says for errors what it should hold.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or is not UTF-8.
+    """
+    name = "stdin" if file == "-" else file
+    try:
+        data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+        return data.decode("utf-8")
+    except OSError as error:
+        problem = error.strerror or str(error)
+    except UnicodeDecodeError as error:
+        problem = f"byte {error.start + 1} is not UTF-8"
+    raise ConfigError(f"cannot read {what} from {name}: {problem}", hint="expected text in UTF-8")
+
+
 def contracts_from_file(file: Path) -> list[ToolContract]:
     """Contracts from a JSON list of ``{"name", "description", "parameters"}``.
 
@@ -85,18 +105,20 @@ def contracts_from_file(file: Path) -> list[ToolContract]:
     Raises
     ------
     ConfigError
-        The file cannot be read, or an entry is no tool.
+        The file cannot be read, an entry is no tool, or two have one name.
     """
-    found = []
-    for _, contract in tools_in_file(file):
+    found: dict[str, ToolContract] = {}
+    for name, contract in tools_in_file(file):
         if isinstance(contract, ConfigError):
-            raise contract
-        found.append(contract)
-    return found
+            raise ConfigError(f"{file}, tool {name!r}: {contract}", hint=contract.hint)
+        if name in found:
+            raise ConfigError(f"{file} has two tools {name!r}", hint="give each its own name")
+        found[name] = contract
+    return list(found.values())
 
 
 def tools_in_file(file: Path) -> list[tuple[str, ToolContract | ConfigError]]:
-    """Each tool of a file by name: its contract, or why it is none.
+    """Each tool of a file by name (``tool 3`` without one): its contract, or why it is none.
 
     Raises
     ------
@@ -104,8 +126,8 @@ def tools_in_file(file: Path) -> list[tuple[str, ToolContract | ConfigError]]:
         The file cannot be read, or does not hold a list.
     """
     try:
-        data = json.loads(file.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        data = json.loads(text_from(str(file), "tools"))
+    except (ValueError, RecursionError) as error:
         raise ConfigError(
             f"cannot read tools from {file}: {error}", hint="expected a JSON list of tools"
         ) from error
@@ -122,22 +144,22 @@ def tools_in_file(file: Path) -> list[tuple[str, ToolContract | ConfigError]]:
         try:
             if not named:
                 raise ConfigError(
-                    f"{file}: tool {number} has no 'name'",
+                    "it has no 'name'",
                     hint='each tool is {"name": ..., "description": ..., "parameters": {...}}',
                 )
-            found.append((name, _contract(file, tool)))
+            found.append((name, _contract(tool)))
         except ConfigError as error:
             found.append((name, error))
     return found
 
 
-def _contract(file: Path, tool: dict[str, Any]) -> ToolContract:
+def _contract(tool: dict[str, Any]) -> ToolContract:
     from runner.core.contract import ToolContract
 
     parameters = tool.get("parameters", {"type": "object", "properties": {}})
     if not isinstance(parameters, dict):
         raise ConfigError(
-            f"{file}: 'parameters' of tool {tool['name']!r} must be a JSON Schema object, "
-            f"found {type(parameters).__name__}"
+            f"'parameters' must be a JSON Schema object, found {type(parameters).__name__}",
+            hint='for a tool without parameters leave it out, or write {"type": "object"}',
         )
     return ToolContract.from_schema(tool["name"], str(tool.get("description", "")), parameters)

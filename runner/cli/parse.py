@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import asdict
 from enum import Enum
 from typing import Annotated
 
 import typer
 
-from runner.cli.options import ContractsOption, DialectOption, contracts
+from runner.cli.options import ContractsOption, DialectOption, contracts, text_from
 from runner.cli.output import ExitCode, JsonOption, error_json, note, print_json
 
 
@@ -18,26 +17,31 @@ class Stop(str, Enum):
 
     END = "end"
     LENGTH = "length"
+    DEGENERATE = "degenerate"
 
 
 def parse(
     tools: ContractsOption = None,
     stop: Annotated[
-        Stop, typer.Option(help="Why the text ended; text cut by length never yields a call.")
+        Stop,
+        typer.Option(
+            help="Why the text ended. Text that the token limit cut off (length) or that only "
+            "repeats itself (degenerate) never yields a call."
+        ),
     ] = Stop.END,
     dialect: DialectOption = "action",
     as_json: JsonOption = False,
 ) -> None:
     """Read a model's turn from stdin and print what it means.
 
-    Prints the turn in the protocol's own spelling, and on stderr what had to be repaired. A turn
+    Prints the turn in the dialect's own spelling, and on stderr what had to be repaired. A turn
     that cannot be used prints the message for the model on stderr and ends with exit code 1.
     """
     from runner.protocol import ProtocolError, parse_turn
     from runner.protocol.dialects import find_dialect
 
     offered = contracts(tools)
-    text = sys.stdin.buffer.read().decode("utf-8", "replace")
+    text = text_from("-", "a turn")
     try:
         turn = parse_turn(text, offered, stop.value, dialect=dialect)
     except ProtocolError as error:
@@ -50,5 +54,8 @@ def parse(
         return
     typer.echo(find_dialect(dialect).spelled(turn))
     for receipt in turn.receipts:
+        if receipt.stage == "cut":
+            note(receipt.what)
+            continue
         where = f" in {receipt.where}" if receipt.where else ""
         note(f"repaired ({receipt.stage}, cost {receipt.cost}): {receipt.what}{where}")

@@ -111,7 +111,13 @@ def _as_text(event: dict[str, Any]) -> str:
     if kind == "model.rejected":
         return f"refused ({event['kind']}): {event['message']}"
     if kind == "turn.parsed":
-        return "\n".join(f"repaired: {r['what']} {r['where']}" for r in event["receipts"])
+        return "\n".join(
+            r["what"] if r["stage"] == "cut" else f"repaired: {r['what']} {r['where']}".rstrip()
+            for r in event["receipts"]
+        )
+    if kind == "call.confirmed":
+        verdict = "confirmed" if event["granted"] else "not confirmed"
+        return f"{verdict}: {event['id']} {event['name']}, guessed: {'; '.join(event['what'])}"
     if kind == "call.end":
         error = f"ERROR ({event['error']}): " if event["error"] else ""
         return f"OBSERVATION [{event['id']} {event['name']}]: {error}{event['result']}"

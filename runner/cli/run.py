@@ -11,6 +11,7 @@ from typing import Annotated
 
 import typer
 
+from runner.cli.confirm import ask, can_ask
 from runner.cli.options import ConfigOption, RecordsOption, tool_names
 from runner.cli.output import (
     ExitCode,
@@ -74,8 +75,12 @@ def run(
 ) -> None:
     """Work on TASK with a local model and tools, and print the answer.
 
-    Steps go to stderr, the answer alone to stdout. Exit codes: 0 answered, 1 ended without an
-    answer, 2 wrong use or configuration, 3 model or native failure, 130 interrupted.
+    Steps go to stderr, the answer alone to stdout. Where a call that writes or executes had to be
+    repaired by a guess, you are asked at a terminal; otherwise it does not run and the model
+    writes it again.
+
+    Exit codes: 0 answered, 1 ended without an answer, 2 wrong use or configuration, 3 model or
+    native failure, 130 interrupted.
     """
     from runner.agent import Agent
     from runner.cli.terminal import QuietView, TerminalView
@@ -102,6 +107,7 @@ def run(
             seed=seed,
             recorder=transcript,
             view=view,
+            confirm=ask if can_ask() and not as_json else None,
         )
         result = agent.run(task)
     if as_json:

@@ -70,8 +70,8 @@ class ProtocolError(RunnerError):
     Parameters
     ----------
     kind
-        One of ``empty``, ``no_marker``, ``mixed``, ``truncated``, ``malformed``,
-        ``unknown_tool``, ``bad_params``, ``too_many``, ``too_large``.
+        One of ``empty``, ``no_marker``, ``mixed``, ``invented``, ``truncated``, ``malformed``,
+        ``unknown_tool``, ``bad_params``, ``too_many``, ``too_large``, ``repaired``.
     tool
         The tool of the faulty call, where it is known.
     """

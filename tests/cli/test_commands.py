@@ -106,7 +106,11 @@ def test_tools_work_in_the_workspace(home):
         (["models", "pull", "script"], 2, ["no 'source'"]),
         (["tools", "show", "calc"], 2, ["'calc'"]),
         (["record", "show", "nothing"], 2, ["nothing"]),
-        (["grammar", "show", "--tools", "none.json"], 2, ["none.json"]),
+        (["grammar", "show", "--tools", "none.json"], 2, ["none.json: No such file"]),
+        (["grammar", "show", "--dialect", "hermse"], 2, ["no dialect 'hermse'", "action, hermes"]),
+        (["parse", "--dialect", "hermse"], 2, ["no dialect 'hermse'", "action, hermes"]),
+        (["parse", "--tools", "none.json"], 2, ["none.json: No such file"]),
+        (["parse", "--tools", "calculater"], 2, ["'calculater'", "'calculator'"]),
     ],
 )
 def test_wrong_use_is_one_paragraph_with_the_right_exit_code(home, arguments, code, words):
@@ -164,12 +168,80 @@ def test_parse_as_json_takes_tools_from_a_file(home):
 
 
 @pytest.mark.parametrize(
-    ("text", "stop", "kind"), [("hello", "end", "no_marker"), (SUM, "length", "truncated")]
+    ("text", "stop", "kind"),
+    [
+        ("", "end", "empty"),
+        ("hello", "end", "no_marker"),
+        (SUM, "length", "truncated"),
+        (SUM, "degenerate", "truncated"),
+    ],
 )
 def test_parse_ends_with_exit_code_1_where_a_turn_cannot_be_used(home, text, stop, kind):
     done = runner("parse", "--stop", stop, "--json", stdin=text)
     assert done.returncode == 1
     assert json_of(done)["error"]["kind"] == kind
+
+
+def test_parse_says_that_an_answer_was_cut_off_and_calls_it_no_repair(home):
+    done = runner("parse", "--stop", "length", stdin="ANSWER: The first of")
+    assert (done.returncode, done.stdout) == (0, "ANSWER: The first of\n")
+    assert "token limit" in done.stderr
+    assert "repaired" not in done.stderr
+
+
+def test_parse_reads_and_prints_the_dialect_it_is_told(home):
+    text = '<tool_call>{"name": "calculator", "arguments": {"expression": "1"}}</tool_call>'
+    done = runner("parse", "--dialect", "hermes", stdin=text)
+    assert done.returncode == 0
+    assert done.stdout.startswith('<tool_call>\n{"name": "calculator"')
+    data = json_of(runner("parse", "--dialect", "hermes", "--json", stdin=f"{text}\n{text}"))
+    assert [call["id"] for call in data["calls"]] == ["c1", "c2"]
+
+
+@pytest.mark.parametrize("command", [["parse"], ["grammar", "check"]])
+def test_what_is_no_text_is_not_read_as_text(command):
+    done = subprocess.run(
+        [sys.executable, "-m", "runner", *command, "--json"],
+        input="ANSWER: caf\xe9".encode("latin-1"),
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    error = json.loads(done.stdout)["error"]
+    assert "stdin: byte 12 is not UTF-8" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("[1", "tools.json: Expecting"),
+        ("{}", "found dict"),
+        ("[3]", "tool 'tool 1': it has no 'name'"),
+        ('[{"name": "a b"}]', "tool 'a b': tool name 'a b' is not usable"),
+        ('[{"name": "a", "parameters": []}]', "tool 'a': 'parameters' must be"),
+        ('[{"name": "a", "parameters": {"type": "array"}}]', "tool 'a': the parameters"),
+        ('[{"name": "a"}, {"name": "b"}, {"name": "a"}]', "two tools 'a'"),
+    ],
+)
+def test_a_file_with_faulty_tools_is_refused_by_file_tool_and_reason(home, content, words):
+    (home / "tools.json").write_text(content)
+    for command in (["parse"], ["grammar", "show"]):
+        done = runner(*command, "--tools", "tools.json", stdin="ANSWER: x")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "tools.json" in done.stderr
+        assert words in done.stderr
+        assert "Hint: " in done.stderr
+
+
+def test_grammar_show_knows_dialects_and_bounds(home):
+    text = runner("grammar", "show", "--dialect", "hermes", "--tools", "get_time").stdout
+    assert '"<tool_call>\\n"' in text
+    assert "ACTION" not in text
+    assert runner("grammar", "show", "--max-calls", "65").returncode == 2
+    none = runner("grammar", "show", "--max-calls", "0")
+    assert none.returncode == 0
+    assert "ACTION: " not in none.stdout
 
 
 def test_grammar_show_prints_gbnf(home):
@@ -237,7 +309,7 @@ def test_every_command_has_help_and_json(home):
     commands = [
         ["run"], ["parse"], ["doctor"], ["models", "list"], ["models", "show"], ["models", "pull"],
         ["tools", "list"], ["tools", "show"], ["grammar", "show"], ["record", "list"],
-        ["record", "show"], ["bench", "run"],
+        ["record", "show"], ["bench", "run"], ["bench", "protocol"],
     ]  # fmt: skip
     for command in commands:
         done = runner(*command, "--help")

@@ -68,6 +68,24 @@ def test_the_default_model_multiplies_and_tells_the_time():
     assert "get_time" in results
 
 
+def test_the_default_model_works_in_the_dialect_hermes(tmp_path):
+    settings = settings_of("qwen2.5-coder-0.5b")
+    config = tmp_path / "models.toml"
+    config.write_text(f'[models.m]\npath = "{settings.path}"\ncontext = 8192\ndialect = "hermes"\n')
+    task = "Calculate 2 to the power of 20."
+    done = runner("run", task, "--model", "m", "--config", str(config), "--seed", "1", "--json")
+    assert done.returncode == 0, done.stderr
+    data = json.loads(done.stdout)
+    assert [(call["name"], call["result"]) for call in data["calls"]] == [("calculator", "1048576")]
+    assert "1048576" in data["answer"].replace(",", "")
+    ready = list(read_events(Path(data["transcript"])))[1]
+    # The model's own template presents the tools, so the prompt does not.
+    assert (ready["settings"]["dialect"], ready["template_tools"]) == ("hermes", True)
+    opening = "".join(message["content"] for message in ready["opening"])
+    assert "<tools>" not in opening
+    assert "ACTION" not in opening
+
+
 @pytest.mark.parametrize("name", ["smollm2-135m", "gemma3-270m-base"])
 def test_weaker_models_end_with_a_valid_status_and_valid_calls(name):
     settings_of(name)

@@ -171,8 +171,9 @@ TOOL_SETS = {
 @pytest.mark.gguf
 @pytest.mark.parametrize("name", TOOL_SETS)
 @pytest.mark.parametrize(("calls", "thought"), [(1, False), (3, True)])
-def test_engines_agree_on_representative_tools(name, calls, thought, llama, llguidance):
-    grammar = tool_grammar(TOOL_SETS[name], max_calls=calls, thought=thought)
+@pytest.mark.parametrize("dialect", ["action", "hermes"])
+def test_engines_agree_on_representative_tools(name, calls, thought, dialect, llama, llguidance):
+    grammar = tool_grammar(TOOL_SETS[name], max_calls=calls, thought=thought, dialect=dialect)
     rng = random.Random(f"{name} {calls}")
     verdicts = check(grammar, llama, llguidance, rng, samples=8, mutants=8)
     assert not all(verdicts)
@@ -182,6 +183,24 @@ def test_engines_agree_on_representative_tools(name, calls, thought, llama, llgu
 def test_engines_agree_on_the_built_in_tools(tmp_path, llama, llguidance):
     tools = [tool.contract for tool in builtin_tools(toolset("default"), tmp_path)]
     check(tool_grammar(tools), llama, llguidance, random.Random(1), samples=20, mutants=8)
+
+
+ANSWERS = [
+    "1 << 2, <<<, <t<to<too<tool<x, a <t", "<p>", "<<p", "<toolbox>", "ends with <", "<t<too<tool.",
+    "<", "<tool_call>", "a <tool_call>", "<<tool_call>", "<t<tool_response>", "a\n<tool_", " a", "",
+    "{", "a{", '```json\n{"a": 1}\n```',
+]  # fmt: skip
+
+
+@pytest.mark.gguf
+@pytest.mark.parametrize("tools", [[], [ADD]])
+def test_engines_agree_on_where_an_answer_of_hermes_ends(tools, llama, llguidance):
+    text = tool_grammar(tools, dialect="hermes")
+    ours = [Grammar(text).accepts(answer) for answer in ANSWERS]
+    accepts = llguidance(text)
+    assert ours == [accepts(answer) for answer in ANSWERS]
+    assert ours == llama.accepted(text, ANSWERS)
+    assert ours == [True] * 6 + [False] * 8 + [True] * 3
 
 
 # llguidance cuts a grammar that contains itself into lexemes and takes the longest one at each

@@ -47,5 +47,10 @@ def find_dialect(name: str) -> Dialect:
             f"the dialect {name!r} ({others[name].value}) is a {type(dialect).__name__}",
             hint="it must be an instance of runner.protocol.dialects.Dialect",
         )
+    if dialect.name != name:
+        raise ConfigError(
+            f"the dialect {name!r} ({others[name].value}) calls itself {dialect.name!r}",
+            hint="its entry point and its attribute `name` must be the same",
+        )
     DIALECTS[name] = dialect
     return dialect

@@ -23,6 +23,10 @@ _BLOCK = re.compile(
     r"|(?<![`\"'])<tool_call>(?=\s*(?:```\w*\s*)?[{\[])"
 )
 _END = "</tool_call>"
+# How a call begins that stands there without tags, as models write it that were not trained on
+# them. No answer looks like this.
+_BARE = re.compile(r'\{\s*"name"\s*:\s*"[^"]*"\s*,\s*"arguments"\s*:')
+_NO_TAGS = Receipt("turn", "took a call without its tags", cost=1)
 
 
 class Hermes(Dialect):
@@ -71,11 +75,13 @@ class Hermes(Dialect):
         if blank(shadow, spans).strip(WHITE):
             shadow = hide(shadow, [span for span in spans if _BLOCK.search(shadow, *span)])
         blocks = list(_BLOCK.finditer(shadow))
-        if not blocks:
-            found.answer = text.strip(WHITE) or None
-            return found
-        before = text[: blocks[0].start()].strip(WHITE)
-        if before:
+        before = text[: blocks[0].start() if blocks else len(text)].strip(WHITE)
+        if _BARE.match(before):
+            found.actions.append(before)
+            found.receipts.append(_NO_TAGS)
+        elif not blocks:
+            found.answer = before or None
+        elif before:
             found.thoughts.append(before)
         for i, block in enumerate(blocks):
             if block["kind"] == "tool_response":
@@ -90,6 +96,8 @@ class Hermes(Dialect):
             behind = text[end + len(_END) : following] if end >= 0 else ""
             end = end if end >= 0 else following
             found.actions.append(f"{text[block.end() : end]}\n{behind}".strip(WHITE))
+            if _BARE.match(behind.strip(WHITE)):
+                found.receipts.append(_NO_TAGS)
         return found
 
 
