@@ -58,6 +58,12 @@ def test_what_is_only_spelled_otherwise_is_read_as_it_is_meant(value, data):
     assert sum(receipt.cost for receipt in receipts) == 0
 
 
+def test_a_key_of_escapes_is_as_long_as_its_characters():
+    key = "\N{GRINNING FACE}" * 90
+    found, _ = read_relaxed(f"{{'{json.dumps(key)[1:-1]}': 1, \"b\": 2,}}")
+    assert found == {key: 1, "b": 2}
+
+
 @pytest.mark.parametrize(
     ("text", "value"),
     [
