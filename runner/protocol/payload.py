@@ -212,7 +212,9 @@ def _entries(value: Any, receipts: Sequence[Receipt], *, cut: bool = False) -> l
     """The calls of a value: a list that holds objects is as many calls."""
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
         first = Receipt("call", "read a list as one call for each object")
-        rest = [Payload(item, (), cut) for item in value[1:]]
+        # Which of the calls a guess was about is not known, so it touches each of them.
+        guesses = tuple(receipt for receipt in receipts if receipt.cost)
+        rest = [Payload(item, guesses, cut) for item in value[1:]]
         return [Payload(value[0], (*receipts, first), cut), *rest]
     return [Payload(value, tuple(receipts), cut)]
 

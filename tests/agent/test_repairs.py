@@ -136,7 +136,6 @@ def test_a_guess_about_the_whole_turn_touches_every_call(note, add):
     assert (add.inputs, note.inputs) == ([], [])
 
 
-@pytest.mark.xfail(reason="the reader books a guess in a list of calls on its first call alone")
 def test_a_guess_in_a_list_of_calls_touches_each_of_them(note, add):
     text = f"ACTION: [{action('add', a=1, b=2)[8:]}, {WITH_A_COST['no quotes'][8:]}]"
     Agent(ScriptedModel([text, "ANSWER: no"]), [add, note]).run("task")
