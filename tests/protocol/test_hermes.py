@@ -106,6 +106,8 @@ def test_the_keys_of_the_other_dialect_are_read_with_receipts():
         (SUM.replace("{", "[", 1), "malformed", ["tool call 1"]),
         (f"{SUM}\n<tool_call>\n{{", "truncated", ["tool call 2", "cut off"]),
         (f"<think>\n{SUM}", "malformed", ["</think>"]),
+        ("<think>hm</think>", "no_marker", ["neither a tool call nor an answer", "plain text"]),
+        ("<tool_response>\n3\n</tool_response>", "invented", ["a tool response", "no tool call"]),
     ],
 )
 def test_messages_speak_of_tool_calls(text, kind, words):

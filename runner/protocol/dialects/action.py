@@ -59,6 +59,8 @@ class Action(Dialect):
         "call_word": "ACTION",
         "form": 'ACTION: {"tool": ..., "params": {...}}',
         "answer_form": "ANSWER: and your answer",
+        "neither": "an ACTION: nor an ANSWER: line",
+        "output_word": "an OBSERVATION",
     }
     system_template = "system.j2"
     observation_template = "observation.j2"

@@ -23,7 +23,8 @@ class Dialect(ABC):
         Keys of a call's JSON.
     words
         How messages for the model speak: ``call_word`` is what a call is called, ``form`` how it
-        is written, ``answer_form`` what to write to answer.
+        is written, ``answer_form`` what to write to answer, ``neither`` what a reply lacks that is
+        neither (``a call nor an answer``), ``output_word`` what a tool's result is called.
     system_template, observation_template
         Files in ``protocol/texts``.
     tools_in_template

@@ -40,6 +40,8 @@ class Hermes(Dialect):
         "call_word": "tool call",
         "form": '<tool_call>{"name": ..., "arguments": {...}}</tool_call>',
         "answer_form": "your answer as plain text",
+        "neither": "a tool call nor an answer",
+        "output_word": "a tool response",
     }
     system_template = "hermes_system.j2"
     observation_template = "hermes_observation.j2"
