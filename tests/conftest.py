@@ -8,10 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings
 from simple_tools import ADD, SEARCH, SimpleTool
 
 from runner.core.contract import Limits
 from runner.core.errors import ToolError
+
+# A busy machine is no fault of the code: no test is timed.
+settings.register_profile("runner", deadline=None)
+settings.load_profile("runner")
 
 
 @pytest.fixture(autouse=True)

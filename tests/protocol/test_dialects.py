@@ -56,7 +56,7 @@ def read(dialect, text, tools=(OPEN,), **options):
 
 @each_dialect
 @given(st.lists(objects, min_size=1, max_size=3), st.just("") | thoughts)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_calls_are_read_as_they_were_spelled(dialect, inputs, thought):
     turn = ModelTurn(thought, calls(*inputs))
     text = dialect.spelled(turn)
@@ -68,7 +68,7 @@ def test_calls_are_read_as_they_were_spelled(dialect, inputs, thought):
 
 @each_dialect
 @given(words)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_answers_are_read_as_they_were_spelled(dialect, answer):
     turn = ModelTurn(answer=answer)
     assert read(dialect, dialect.spelled(turn), TOOLS) == turn
@@ -76,7 +76,7 @@ def test_answers_are_read_as_they_were_spelled(dialect, answer):
 
 @each_dialect
 @given(texts.filter(str.strip))
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 def test_an_answer_is_never_read_as_a_call(dialect, answer):
     text = dialect.spelled(ModelTurn(answer=answer))
     # Where it holds a tag or a marker, the model may be asked again.

@@ -71,7 +71,7 @@ names = st.lists(
 
 
 @given(names, objects(schemas), st.integers(0, 2**32), st.booleans())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_the_grammar_allows_parses_strictly(tool_names, schema, seed, thought):
     tools = [ToolContract.from_schema(name, "d", schema) for name in tool_names]
     grammar = Grammar(tool_grammar(tools, max_calls=3, thought=thought))
@@ -90,7 +90,7 @@ def test_whatever_the_grammar_allows_parses_strictly(tool_names, schema, seed, t
 
 
 @given(objects(schemas), st.integers(0, 2**32))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_turn_in_the_protocols_spelling_is_in_the_grammar(schema, seed):
     tools = [ToolContract.from_schema("t", "d", schema)]
     grammar = Grammar(tool_grammar(tools))

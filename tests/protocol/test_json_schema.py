@@ -376,7 +376,7 @@ def drawn(seed):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_grammar_takes_just_the_valid_values(seed):
     found = drawn(seed)
     if found is None:
@@ -392,7 +392,7 @@ def test_the_grammar_takes_just_the_valid_values(seed):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_whatever_the_grammar_writes_is_valid_where_nothing_is_noted(seed):
     found = drawn(seed)
     if found is None or found[2].notes:
@@ -405,7 +405,7 @@ def test_whatever_the_grammar_writes_is_valid_where_nothing_is_noted(seed):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_every_grammar_is_portable(seed):
     found = drawn(seed)
     if found is not None:
@@ -413,7 +413,7 @@ def test_every_grammar_is_portable(seed):
 
 
 @given(st.integers(0, 2**32))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_another_engine_reads_every_grammar(seed):
     llguidance = pytest.importorskip("llguidance")
     found = drawn(seed)

@@ -205,7 +205,7 @@ PIECES = [
 ]  # fmt: skip
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=600)
 @given(
     st.text(max_size=300)
     | st.lists(

@@ -185,9 +185,7 @@ PART = re.compile(r"lines? \d+(?:-\d+)? of \d+(?:; to read on: start_line=(\d+))
 
 
 @given(lines=LINES, step=st.integers(1, 50), ending=st.sampled_from(["", "\n", "\r\n"]))
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_reading_on_gives_every_line_once(
     read_file: Tool, tmp_path: Path, lines: list[str], step: int, ending: str
 ) -> None:
