@@ -79,6 +79,10 @@ def read_call(
     given = _given_once(data, _PARAMS_KEYS, number)
     if given in contract.properties and given != keys[1] and not isinstance(data[given], dict):
         given = None
+    if given is None and payload.tail:
+        # The object was closed too early, and these words may have been its params.
+        found = shown(payload.tail.strip())
+        raise _error("bad_params", "beside", contract, number=number, param=found)
     if given is None:
         return RawCall(contract, _beside_the_name(data, contract, receipts), tuple(receipts))
     if given != keys[1]:

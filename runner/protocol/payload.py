@@ -165,6 +165,7 @@ def _sequence(text: str, number: int, receipts: list[Receipt]) -> list[Payload]:
         cost = 0 if _is_half_marker(tail) else 1
         receipts = [_receipt("dropped text behind the JSON", number, cost=cost)]
     last = found[-1]
+    tail = "" if _HARMLESS_TAIL.fullmatch(tail) or _is_half_marker(tail) else tail
     return [*found[:-1], replace(last, receipts=(*last.receipts, *receipts), tail=tail)]
 
 

@@ -99,6 +99,8 @@ def _lacks_last_brace(tokens: list[Token]) -> bool:
     if [tokens[i].type for i in braces] != ["LBRACE", "LBRACE", "RBRACE"]:
         return False
     first, opened, closed = braces
+    if tokens[-2].type == "COMMA":
+        return False  # the comma announced more
     if first != 0 or opened < 4 or closed != len(tokens) - 1 or tokens[opened - 2].type != "KEY":
         return False
     return decode_key(str(tokens[opened - 2]))[0] in _INPUT_KEYS

@@ -90,6 +90,10 @@ def test_parameters_beside_the_name_are_all_taken(call, expected):
         ('{"tool": "search", "params": {"query": "x"}}, limit: 5', "limit"),
         ('{"tool": "search", "params": {"query": "x"}} with limit 5', "limit"),
         ('{"tool": "list_files", "params": {}} path: src', "path"),
+        ('{"tool": "list_files", }"pa', "pa"),
+        ('{"tool": "list_files"} params', "params"),
+        ('{"tool": "list_files"}, "', '", '),
+        ('{"tool": "now"} please', "please"),
     ],
 )
 def test_no_parameter_is_lost(call, named):

@@ -125,6 +125,7 @@ def test_several_objects_are_several_calls():
     "doubtful",
     [
         '{"tool": "a", "params": {"x": "cut off he',
+        '{"tool": "a", "params": {"x": "one",}',
         '{"tool": "a", "params": {"x": [["y"',
         '{"tool": "a", "params": {"x": "y"',
         '{"tool": "a", "params": {"x": ["y"}}',
