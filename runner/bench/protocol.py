@@ -55,13 +55,14 @@ class Figure:
 
     def to_json(self) -> dict[str, Any]:
         """The figure with its unit, its target and whether it was met."""
+        value = float(f"{self.value:.3g}")
         return {
             "group": self.group,
             "what": self.what,
-            "value": float(f"{self.value:.3g}"),
+            "value": value,
             "unit": self.unit,
             "target": self.target,
-            "met": self.value < self.target,
+            "met": value < self.target,
         }
 
 

@@ -24,6 +24,11 @@ def test_every_figure_is_a_time_with_a_target(quick):
     assert len(set(names)) == len(names)
 
 
+def test_a_target_is_met_by_the_figure_that_is_shown():
+    figure = protocol.Figure("turn", "x", 0.99996).to_json()
+    assert (figure["value"], figure["met"]) == (1.0, False)
+
+
 def test_the_typical_turns_are_what_they_are_called():
     tools = protocol.ten_tools()
     read = {
