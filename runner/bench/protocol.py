@@ -148,7 +148,7 @@ def _turns(tools: list[ToolContract]) -> dict[str, tuple[str, str]]:
         "one call": (lines[0], "action"),
         "three calls behind a thought": ("\n".join(["THOUGHT: All at once.", *lines]), "action"),
         "an answer": ("ANSWER: " + content, "action"),
-        "a call that needs repair": (lines[0].replace('"', "'").replace("}}", ",}"), "action"),
+        "a call that needs repair": (lines[0].replace('"', "'").replace("}}", ",}}"), "action"),
         "one call in hermes": (f"<tool_call>\n{hermes}\n</tool_call>", "hermes"),
     }
 
