@@ -111,7 +111,10 @@ def protocol(as_json: JsonOption = False) -> None:
     """
     from runner.bench.protocol import measure_protocol
 
-    figures = [figure.to_json() for figure in measure_protocol()]
+    figures = []
+    for figure in measure_protocol():
+        figures.append(figure.to_json())
+        note(f"  measured: {figure.what}")
     if as_json:
         print_json({"suite": "protocol", "figures": figures})
         return

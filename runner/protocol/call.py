@@ -15,6 +15,7 @@ from runner.core.errors import ProtocolError
 from runner.protocol.json_text import JsonObject
 from runner.protocol.messages import message
 from runner.protocol.payload import Payload, read_value
+from runner.protocol.relaxed_words import is_placeholder
 
 _NAME_KEYS = ("tool", "name", "tool_name", "function_name", "function", "action")
 _PARAMS_KEYS = (
@@ -27,7 +28,6 @@ _COMMENTARY = frozenset(
     ("id", "type", "index", "step", "call_id", "tool_call_id", "thought", "thoughts", "reason",
      "reasoning", "rationale", "why", "purpose", "explanation", "comment", "confidence")
 )  # fmt: skip
-_EMPTY_WORDS = frozenset(["null", "none", "nil", "undefined", "n/a", "empty", "-"])
 _PLACEHOLDER = re.compile(r"<[^<>]+>|\.\.\.|…")
 _PREFIXES = ("functions.", "tools.", "function.", "tool.", "functions::", "default_api.")
 
@@ -64,7 +64,7 @@ def read_call(
         It has not the shape of a call, names no tool, or gives two names or inputs.
     """
     receipts = list(payload.receipts)
-    data = _unwrapped(payload.data, tools, number, receipts)
+    data = _unwrapped(payload.data, number, receipts)
     name = _given_once(data, _NAME_KEYS, number)
     if name is None:
         data = _named_by_key(data, tools, number, receipts, keys)
@@ -75,7 +75,8 @@ def read_call(
         what = f"read the key {name!r} as {keys[0]!r}"
         receipts.append(Receipt("call", what, f"ACTION {number}"))
     contract = _contract(data[name], tools, number, receipts)
-    _check_tail(payload.tail, contract, number)
+    if payload.tail:
+        _check_tail(payload.tail, contract, number)
     given = _given_once(data, _PARAMS_KEYS, number)
     if given in contract.properties and given != keys[1] and not isinstance(data[given], dict):
         given = None
@@ -99,9 +100,7 @@ def read_call(
     return RawCall(contract, params, tuple(receipts))
 
 
-def _unwrapped(
-    data: Any, tools: Sequence[ToolContract], number: int, receipts: list[Receipt]
-) -> dict[str, Any]:
+def _unwrapped(data: Any, number: int, receipts: list[Receipt]) -> dict[str, Any]:
     """The object that holds the call: out of JSON in a string, and out of wrappers."""
     where = f"ACTION {number}"
     if isinstance(data, str):
@@ -275,7 +274,7 @@ def _decoded(text: str, contract: ToolContract, number: int, receipts: list[Rece
 def _is_plain_text(text: str, contract: ToolContract) -> bool:
     """Whether ``text`` is a value and nothing else: it names no parameter, and is no stand-in."""
     bare = text.strip().strip("'\"`()")
-    if not bare or bare.casefold() in _EMPTY_WORDS or _PLACEHOLDER.search(bare):
+    if is_placeholder(bare) or _PLACEHOLDER.search(bare):
         return False
     named = re.compile(r"(?:^|[\s,;({'\"`-])([\w.-]+)['\"`]?\s*[=:：]|--?([\w-]+)")
     names = {_plain(name) for name in contract.properties}

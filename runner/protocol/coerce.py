@@ -76,7 +76,8 @@ def check_params(
         schema = contract.properties.get(name, {})
         where = f"{contract.name}.{name}"
         coerced, more = coerced_value(contract.parameters, schema, value)
-        _check_repeated(contract, coerced, name)
+        if more:
+            _check_repeated(contract, coerced, name)
         receipts += [Receipt(r.stage, r.what, where, r.cost) for r in more]
         optional = name not in contract.required
         if coerced is None and optional and not is_valid(contract.parameters, schema, None):
@@ -133,6 +134,8 @@ def _plain(contract: ToolContract, value: Any, place: str) -> Any:
             written = value.text if isinstance(value, JsonNumber) else str(value)
             raise _bad(contract, place, message("details", "not_finite", value=clipped(written)))
         return float(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return int(value)
     if isinstance(value, dict):
         for key in value:
             _plain(contract, key, place)

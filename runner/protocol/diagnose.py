@@ -88,7 +88,7 @@ def diagnose(text: str, otherwise: str, at: int) -> tuple[str, bool]:
         if kind == "unclosed" and not whole:
             return message("details", "unclosed", place=walk.place), True
         if kind == "unclosed":
-            return f"a quote is missing or is not escaped in {walk.place}", False
+            return message("details", "quote", place=walk.place), False
         fault = _fault(walk, kind, token, text, match.end())
         if fault:
             return fault, False
@@ -134,15 +134,15 @@ def _fault(walk: _Walk, kind: str, token: str, text: str, end: int) -> str | Non
     if walk.expects == "value":
         return _no_value(walk, kind, token, text, end)
     if kind == "close" and walk.open and _PLAIN_CLOSER.get(token, token) != walk.closer:
-        return f"{walk.closer} was expected behind {walk.place}, found {token}"
+        return message("details", "closer", closer=walk.closer, place=walk.place, found=token)
     if walk.expects == "colon" and kind != "colon":
-        return f'":" was expected behind the key {_quoted(walk.last)}, found {_quoted(token)}'
+        return message("details", "colon", key=_quoted(walk.last), found=_quoted(token))
     if walk.expects == "key" and kind == "comma":
-        return f"there is a comma too many in {walk.place}"
+        return message("details", "comma_too_many", place=walk.place)
     if walk.expects == "more" and walk.closer == "}" and kind in ("string", "other"):
         following = _TOKEN.match(text, end)
         if following is not None and following.lastgroup == "colon":
-            return f"a comma was expected before the key {_quoted(token)}, behind {walk.place}"
+            return message("details", "no_comma", key=_quoted(token), place=walk.place)
     return None
 
 
@@ -154,9 +154,9 @@ def _no_value(walk: _Walk, kind: str, token: str, text: str, end: int) -> str | 
         if following is not None and following.lastgroup == "colon":
             return message("details", "no_value", place=walk.place)
     if kind == "comma" and walk.open:
-        return f"there is a comma too many in {walk.place}"
+        return message("details", "comma_too_many", place=walk.place)
     if kind == "close" and walk.open and _PLAIN_CLOSER.get(token, token) != walk.closer:
-        return f"{walk.closer} was expected behind {walk.place}, found {token}"
+        return message("details", "closer", closer=walk.closer, place=walk.place, found=token)
     return None
 
 

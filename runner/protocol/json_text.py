@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 from typing import Any
 
 DEEPEST = 64
@@ -120,19 +119,6 @@ def is_too_deep(text: str) -> bool:
         elif character in "}]" and now:
             now -= 1
     return False
-
-
-def strings_in(value: Any) -> Iterator[str]:
-    """Every string of a value, keys included."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for key, inner in value.items():
-            yield key
-            yield from strings_in(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from strings_in(inner)
 
 
 def _not_finite(text: str) -> Any:

@@ -107,7 +107,6 @@ def clean(
             what = "took the end-of-turn token away"
         found.receipts.append(Receipt("turn", what))
         text, shadow = text[: leaked.start()], shadow[: leaked.start()]
-    shadow = " " * start + shadow[start:]
     start, spans, found.unclosed = _reasoning(shadow, start, calls, reply_follows)
     return text[start:], blank(shadow, spans)[start:]
 
@@ -148,16 +147,16 @@ def _reasoning(
     but only if the reply follows it, and no call that is broken stands before it: the tag may be
     in a string of that call.
     """
-    answer = _ANSWER.search(shadow)
+    answer = _ANSWER.search(shadow, start)
     ends = len(shadow) if answer is None else answer.start()
     spans = [match.span() for match in _COMMENT.finditer(shadow, start, ends)]
     shadow = blank(shadow, spans)
     broken = min((call.start for call in calls if call.broken), default=len(shadow))
     opened: list[int] = []
-    for number, tag in enumerate(_TAG.finditer(shadow, start)):
+    for tag in _TAG.finditer(shadow, start):
         if tag.start() and shadow[tag.start() - 1] in _QUOTES:
             continue
-        if number > _MOST_TAGS:
+        if len(opened) + len(spans) > _MOST_TAGS:
             return len(shadow), [], True
         if not (tag["end"] or tag["end2"]):
             if opened or tag.start() < ends:

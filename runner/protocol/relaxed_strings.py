@@ -24,7 +24,6 @@ _CLASS = re.compile(
 )
 _LATEX = re.compile(r"\\[A-Za-z]+\{|\$[^$\n]{0,200}\\[A-Za-z]{2,}[^$\n]{0,200}\$")
 _HALF = re.compile(r"\\(?:u|x[0-9a-fA-F]{2}|U[0-9a-fA-F]{8})")
-_SPLIT_PAIR = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])")
 _BEHIND_INCHES = re.compile(r"""(?!\d)\s*[^\s,，:：}\]｝］;+'"\\]""")
 _MOST_ALONE = 20
 _STRAIGHT = "\"'`＂"

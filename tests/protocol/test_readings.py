@@ -111,6 +111,11 @@ def test_messages_are_in_plain_words(schema, written, said):
     assert "parameter x" in message
 
 
+@pytest.mark.parametrize("written", ["-0", "0x10", "+7", "5.0"])
+def test_a_tool_gets_plain_integers(written):
+    assert type(read(INTEGER, written)) is int
+
+
 def test_multiples_are_exact():
     assert read({"type": "number", "multipleOf": 0.1}, "0.3") == 0.3
     assert read({"type": "number", "multipleOf": 0.01}, "19.99") == 19.99

@@ -182,6 +182,11 @@ def test_an_answer_keeps_its_text(answer):
     assert names(f"ANSWER: {answer}") == answer
 
 
+@pytest.mark.parametrize("piece", ["<note>a</note>", "</think>", "<!-- a -->", "<example>"])
+def test_an_answer_may_have_any_number_of_tags(piece):
+    assert names(f"ANSWER: x{piece * 2000}") == f"x{piece * 2000}"
+
+
 @pytest.mark.parametrize(
     "end", ["<|im_end|>", "</s>", "<|eot_id|>", "\n<|im_end|>\n", " <|im_end|>"]
 )
