@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from runner.core.errors import ErrorKind
 
 Role = Literal["system", "user", "assistant"]
-StopReason = Literal["end", "length", "stop", "degenerate"]
+StopReason = Literal["end", "length", "stop", "degenerate", "cancelled"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,9 @@ class Usage:
 
     ``prompt_tokens`` is the whole prompt, ``reused_tokens`` the part of it that was still in the
     KV cache; ``masked_tokens`` are those where the grammar refused the model's first choice;
-    ``thinking_tokens`` is the part of ``generated_tokens`` that was written before the turn itself.
+    ``thinking_tokens`` is the part of ``generated_tokens`` that was written before the turn itself,
+    ``forced_tokens`` the part that the grammar left no choice about. Of ``draft_tokens``, which
+    were guessed ahead, the model wrote ``accepted_tokens`` itself.
     """
 
     prompt_tokens: int = 0
@@ -91,17 +93,12 @@ class Usage:
     prompt_seconds: float = 0.0
     decode_seconds: float = 0.0
     thinking_tokens: int = 0
+    forced_tokens: int = 0
+    draft_tokens: int = 0
+    accepted_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            self.prompt_tokens + other.prompt_tokens,
-            self.reused_tokens + other.reused_tokens,
-            self.generated_tokens + other.generated_tokens,
-            self.masked_tokens + other.masked_tokens,
-            self.prompt_seconds + other.prompt_seconds,
-            self.decode_seconds + other.decode_seconds,
-            self.thinking_tokens + other.thinking_tokens,
-        )
+        return Usage(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
 
 @dataclass(frozen=True)
@@ -111,10 +108,15 @@ class Generation:
     ``thinking`` is the reasoning text that the model wrote before the turn, without its tags. It is
     no part of ``text``, follows no grammar and is never shown to the model again.
     ``stop`` is ``end`` (the model ended its turn), ``length`` (token limit or full context),
-    ``stop`` (a stop string of the template) or ``degenerate`` (it only repeated itself).
+    ``stop`` (a stop string of the template), ``degenerate`` (it only repeated itself) or
+    ``cancelled`` (somebody stopped it, or its time was over).
+    ``notices`` are sentences for the user: about a busy machine, a restarted worker, markup that
+    was found in texts. ``cut`` says where the prompt left what was cached, if it did.
     """
 
     text: str
     stop: StopReason = "end"
     usage: Usage = field(default_factory=Usage)
     thinking: str = ""
+    notices: tuple[str, ...] = ()
+    cut: str = ""

@@ -68,6 +68,19 @@ class ModelSettings(BaseModel):
         Layers to put on a GPU; ``auto`` for all where the build supports one.
     threads
         Threads for decoding; None for every core this process may use.
+    prompt_threads
+        Threads for reading prompts; None for the same as ``threads``.
+    batch
+        Tokens in one batch of a prompt; None for 128 on a CPU and 512 with a GPU.
+    kv_cache
+        How keys and values are kept: ``f16``, or ``q8_0`` in about half of the memory.
+    flash_attention
+        ``auto`` is on with a GPU or a ``q8_0`` cache, off on a CPU.
+    grammar_engine
+        What holds turns to the grammar: ``llguidance``, ``llama.cpp``, or ``auto`` for the first
+        of them that is installed.
+    guess_ahead
+        Whether text that is copied from the prompt is guessed and checked in one batch.
     dialect
         How turns are spelled.
     thinking
@@ -86,6 +99,12 @@ class ModelSettings(BaseModel):
     context: int | None = Field(default=None, ge=256, le=2**24)
     gpu_layers: Literal["auto"] | Annotated[int, Field(ge=-1, le=10_000)] = "auto"
     threads: int | None = Field(default=None, ge=1, le=512)
+    prompt_threads: int | None = Field(default=None, ge=1, le=512)
+    batch: int | None = Field(default=None, ge=8, le=8192)
+    kv_cache: Literal["f16", "q8_0"] = "f16"
+    flash_attention: Literal["auto", "on", "off"] = "auto"
+    grammar_engine: Literal["auto", "llguidance", "llama.cpp"] = "auto"
+    guess_ahead: bool = True
     dialect: str = Field(default="action", pattern="^[a-z][a-z0-9-]*$")
     thinking: Annotated[Thinking, BeforeValidator(_thinking)] = _THINKING_WORDS["off"]
     sampling: Sampling = Sampling()

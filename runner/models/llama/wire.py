@@ -31,9 +31,9 @@ def generation_to_wire(generation: Generation) -> dict[str, Any]:
 
 
 def generation_from_wire(message: dict[str, Any]) -> Generation:
-    return Generation(
-        message["text"], message["stop"], Usage(**message["usage"]), message["thinking"]
-    )
+    values = {key: value for key, value in message.items() if key not in ("event", "id")}
+    values |= {"usage": Usage(**message["usage"]), "notices": tuple(message["notices"])}
+    return Generation(**values)
 
 
 def error_to_wire(error: errors.RunnerError) -> dict[str, Any]:
