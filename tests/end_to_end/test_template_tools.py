@@ -31,23 +31,31 @@ def engine():
     return Engine(settings, settings.path.parent)
 
 
-def controls(engine, tokens):
-    import llama_cpp as lib
+@pytest.fixture(scope="module")
+def reference():
+    """The same model with llama.cpp's grammar, which forces nothing."""
+    settings = settings_of("qwen2.5-coder-0.5b")
+    changes = {"context": 1024, "threads": 1, "grammar_engine": "llama.cpp"}
+    from runner.models.llama.engine import Engine
 
-    return sum(lib.llama_vocab_is_control(engine.vocab, token) for token in tokens)
+    return Engine(settings.model_copy(update=changes), settings.path.parent)
+
+
+def controls(engine, tokens):
+    return sum(map(engine.vocabulary.is_control, tokens))
 
 
 def single(engine, text):
-    (token,) = engine.tokenize(text, special=True)
+    (token,) = engine.vocabulary.markup_tokens(text)
     return token
 
 
 def test_tools_are_tokenised_as_the_model_was_trained_on_them(engine):
     tools = tools_to_wire([NOW, ADD])
     tokens = engine.prompt(ASK, tools)
-    text = b"".join(map(engine._bytes_of, tokens)).decode()
+    text = b"".join(map(engine.vocabulary.bytes_of, tokens)).decode()
     assert "Adds two numbers, a and b." in text
-    assert tokens == engine.tokenize(text, special=True)
+    assert tokens == engine.vocabulary.markup_tokens(text)
 
 
 def test_nothing_that_a_tool_says_becomes_a_control_token(engine):
@@ -72,41 +80,48 @@ def write_call(engine):
 
 def is_kept_as_written(engine):
     """What is in the cache now is how the next prompt begins."""
-    engine_has = list(engine.cached)
+    engine_has = list(engine.cache.tokens)
     history = [*ASK, Message("assistant", CALL), Message("user", "And now?")]
     return engine.prompt(history, tools_to_wire([NOW]))[: len(engine_has)] == engine_has
 
 
-def test_this_model_spells_the_tag_of_a_tool_call_out(engine):
-    engine.written.clear()
-    generation = write_call(engine)
+def test_this_model_spells_the_tag_of_a_tool_call_out(reference):
+    reference.prompts._written.clear()
+    generation = write_call(reference)
     assert (generation.text, generation.stop) == (CALL, "end")
     # The grammar would take the single token. But this model never learned to write it: its logit
     # is among the lowest, and "<", "tool", ... are what it would rather write.
-    assert single(engine, "<tool_call>") not in engine.written[CALL]
+    assert single(reference, "<tool_call>") not in reference.prompts._written[CALL]
+    assert is_kept_as_written(reference)
+
+
+def test_a_tag_that_the_grammar_forces_is_the_single_token_of_the_vocabulary(engine):
+    engine.prompts._written.clear()
+    generation = write_call(engine)
+    assert (generation.text, generation.stop) == (CALL, "end")
+    assert engine.prompts._written[CALL][0] == single(engine, "<tool_call>")
     assert is_kept_as_written(engine)
 
 
-def test_a_grammar_takes_the_single_tokens_of_tool_calls(engine, monkeypatch):
-    import llama_cpp as lib
-
+def test_a_grammar_takes_the_single_tokens_of_tool_calls(reference, monkeypatch):
     from runner.models.llama.sampler import Sampler
 
     # As a model does that was trained on them: <tool_call> and </tool_call> as one token each.
-    trained = engine.tokenize(CALL, special=True)
-    assert trained[0] == single(engine, "<tool_call>")
-    assert trained[-1] == single(engine, "</tool_call>")
-    choice = iter([*trained, lib.llama_vocab_eos(engine.vocab)])
+    trained = reference.vocabulary.markup_tokens(CALL)
+    assert trained[0] == single(reference, "<tool_call>")
+    assert trained[-1] == single(reference, "</tool_call>")
+    choice = iter([*trained, reference.vocabulary.end])
     monkeypatch.setattr(Sampler, "draw", lambda self, context: next(choice))
-    engine.written.clear()
-    generation = write_call(engine)
+    reference.prompts._written.clear()
+    generation = write_call(reference)
     # llama.cpp compares the text of a token with the literal, so nothing was refused or masked.
     assert (generation.text, generation.stop, generation.usage.masked_tokens) == (CALL, "end", 0)
-    assert engine.written[CALL] == trained
-    assert is_kept_as_written(engine)
+    assert reference.prompts._written[CALL] == trained
+    assert is_kept_as_written(reference)
     # A turn that this process did not write is read in the same way: to llama.cpp these tokens
     # are text that the user defined, not control tokens.
-    assert engine.tokenize(CALL, special=False) == trained
+    reference.prompts._written.clear()
+    assert is_kept_as_written(reference)
 
 
 def test_a_model_in_its_worker_says_whether_its_template_shows_tools(default_model, small_model):

@@ -61,7 +61,7 @@ def engine_with():
     for engine in engines:
         import llama_cpp as lib
 
-        lib.llama_free(engine.context)
+        lib.llama_free(engine.cache._context)
         lib.llama_model_free(engine.model)
 
 
@@ -77,7 +77,7 @@ def write(engine, messages=HELLO, grammar=GRAMMAR, most=20):
 
 
 def cached_text(engine):
-    return b"".join(map(engine._bytes_of, engine.cached)).decode("utf-8", "replace")
+    return b"".join(map(engine.vocabulary.bytes_of, engine.cache.tokens)).decode("utf-8", "replace")
 
 
 def test_thoughts_are_free_and_bounded_and_the_turn_follows_the_grammar(model):
@@ -100,18 +100,16 @@ def test_the_room_of_the_turn_is_not_eaten_by_thoughts(model):
 
 
 def test_the_next_turn_reuses_all_but_the_thoughts(engine_with):
-    import llama_cpp as lib
 
     engine = engine_with(thinking=Thinking(budget=BUDGET))
     first = write(engine)
     longer = [*HELLO, Message("assistant", first.text), Message("user", "Two more.")]
     prompt = engine.prompt(longer)
     warm = write(engine, longer)
-    opened = len(engine.tokenize("<think>\n", special=True))
+    opened = len(engine.vocabulary.markup_tokens("<think>\n"))
     assert warm.usage.reused_tokens == first.usage.prompt_tokens - opened
-    assert engine.cached[: len(prompt)] == prompt
-    lib.llama_memory_clear(engine.memory, True)
-    engine.cached = []
+    assert engine.cache.tokens[: len(prompt)] == prompt
+    engine.cache.clear()
     cold = write(engine, longer)
     assert cold.usage.reused_tokens == 0
     # A batch of another size may round differently, in the long run.
@@ -170,7 +168,7 @@ def test_however_thoughts_end_the_turn_begins_behind_the_tag(
     from runner.models.llama.sampler import Sampler
 
     engine = engine_with(thinking=Thinking(budget=900))
-    told = iter([*engine.tokenize(writes, special=False), *([END_OF_TURN] if end else [])])
+    told = iter([*engine.vocabulary.text_tokens(writes)[0], *([END_OF_TURN] if end else [])])
     draw = Sampler.draw
     # What the model would think is told here; the turn is its own.
     monkeypatch.setattr(Sampler, "draw", lambda self, context: next(told))

@@ -72,9 +72,10 @@ class Engine:
             thinking=settings.thinking.budget > 0,
         )
         self.prompts = PromptWriter(self.vocabulary, self.template, settings.thinking)
-        self.closing_tokens = 0
+        self.opening_tokens = self.closing_tokens = 0
         if settings.thinking.budget:
-            closing = forced_close("", settings.thinking)
+            opening, closing = f"{settings.thinking.open}\n", forced_close("", settings.thinking)
+            self.opening_tokens = len(self.vocabulary.markup_tokens(opening))
             self.closing_tokens = len(self.vocabulary.markup_tokens(closing))
 
     def _load(self) -> Any:
@@ -185,7 +186,11 @@ class Engine:
             rest = prompt.tokens[len(self.cache.tokens) :]
             on_progress = _from(len(self.cache.tokens) - reused, on_progress)
             if self.settings.thinking.budget:
-                self.cache.evaluate(rest, on_progress=on_progress)
+                # The next prompt has no thoughts: the cache will be cut before their opening tag.
+                before = max(len(rest) - self.opening_tokens, 0)
+                if before:
+                    self.cache.evaluate(rest[:before], outputs=0, on_progress=on_progress)
+                self.cache.evaluate(rest[before:])
                 evaluated = time.perf_counter()
                 # In a small window the turn goes before the thoughts.
                 room = self.window - needed - max(max_tokens - _SMALLEST_REPLY, 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import Any
 from runner.core.conversation import Message
 from runner.models.llama.template import ChatTemplate
 from runner.models.llama.thinking import with_thinking
-from runner.models.llama.tool_text import join_around_tools
+from runner.models.llama.tool_text import Source, words_around_tools
 from runner.models.llama.vocabulary import Vocabulary
 from runner.models.settings import Thinking
 
@@ -37,6 +38,11 @@ class Prompt:
     broken: list[str] = field(default_factory=list)
     text: str = ""
 
+    def add(self, text: tuple[list[int], list[str]]) -> None:
+        """Add tokens of a text, and what had to be broken in it."""
+        self.tokens += text[0]
+        self.broken += text[1]
+
 
 class PromptWriter:
     """Turns conversations into tokens; tokenises no text twice.
@@ -54,7 +60,7 @@ class PromptWriter:
         # Text of a generated turn -> its tokens, so that history is not tokenised differently
         # from how it was written and the prompt of the next turn begins with this one's.
         self._written: OrderedDict[str, list[int]] = OrderedDict()
-        self._texts: OrderedDict[str, tuple[list[int], list[str]]] = OrderedDict()
+        self._texts: OrderedDict[tuple[str, bool], tuple[list[int], list[str]]] = OrderedDict()
 
     def tokens(self, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]]) -> Prompt:
         """The prompt of the next turn. Errors as in `ChatTemplate.render`."""
@@ -63,21 +69,21 @@ class PromptWriter:
         vocabulary = self._vocabulary
         if vocabulary.adds_bos:
             prompt.tokens.append(vocabulary.bos)
-        for text, source in join_around_tools(segments, self._control_tokens):
-            if source is None:
-                tokens = vocabulary.markup_tokens(text)
-                if prompt.tokens == [vocabulary.bos] == tokens[:1]:
-                    del tokens[0]  # the template writes it, too
-                prompt.tokens += tokens
+        segments = words_around_tools(segments, self._control_tokens)
+        for in_tools, group in itertools.groupby(segments, lambda segment: _is_tools(segment[1])):
+            if in_tools:
+                parts = [(text, source == "words") for text, source in group]
+                prompt.add(vocabulary.joined_tokens(parts))
                 continue
-            if source != "tools":
-                prompt.opening = len(prompt.tokens)  # the last message counts
-                if source.role == "assistant" and text in self._written:
-                    prompt.tokens += self._written[text]
-                    continue
-            tokens, broken = self._text_tokens(text)
-            prompt.tokens += tokens
-            prompt.broken += broken
+            for text, source in group:
+                if isinstance(source, Message):
+                    prompt.opening = len(prompt.tokens)  # the last message counts
+                    prompt.add(self._message(text, source))
+                else:
+                    tokens = vocabulary.markup_tokens(text)
+                    if prompt.tokens == [vocabulary.bos] == tokens[:1]:
+                        del tokens[0]  # the template writes it, too
+                    prompt.tokens += tokens
         prompt.opening = min(prompt.opening, len(prompt.tokens) - 1)
         return prompt
 
@@ -87,10 +93,15 @@ class PromptWriter:
         self._written.setdefault(text, tokens)
         _trim(self._written)
 
-    def _text_tokens(self, text: str) -> tuple[list[int], list[str]]:
-        found = self._texts.get(text)
+    def _message(self, text: str, message: Message) -> tuple[list[int], list[str]]:
+        by_model = message.role == "assistant"
+        if by_model and text in self._written:
+            return self._written[text], []
+        found = self._texts.get((text, by_model))
         if found is None:
-            found = self._texts[text] = self._vocabulary.text_tokens(text)
+            # What the model says may be spelled in words of its own, such as <tool_call>.
+            found = self._vocabulary.joined_tokens([(text, by_model)])
+            self._texts[text, by_model] = found
             _trim(self._texts)
         return found
 
@@ -107,6 +118,10 @@ class PromptWriter:
         return None if start < 0 else (start, end)
 
 
-def _trim(kept: OrderedDict[str, Any]) -> None:
+def _is_tools(source: Source) -> bool:
+    return source in ("tools", "words")
+
+
+def _trim(kept: OrderedDict[Any, Any]) -> None:
     while len(kept) > _REMEMBERED:
         kept.popitem(last=False)

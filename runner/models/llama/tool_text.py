@@ -14,9 +14,10 @@ from typing import Any, Literal
 
 from runner.core.conversation import Message
 
-Source = Message | Literal["tools"] | None
+Source = Message | Literal["tools", "words"] | None
 Segment = tuple[str, Source]
-"""A piece of a prompt: markup (None), the content of a message, or text of tools."""
+"""A piece of a prompt: markup (None), the content of a message, text of tools, or the template's
+own words around those, which are no more than text."""
 
 _START, _JSON, _END = "\ue002", "\ue004", "\ue003"
 _MARK = re.compile(f"{_START}({_JSON}*)(\\d+){_END}")
@@ -118,10 +119,10 @@ def as_json(
     return text.replace(_START, _START + _JSON)
 
 
-def join_around_tools(
+def words_around_tools(
     segments: Sequence[Segment], markup_of: Callable[[str], tuple[int, int] | None]
 ) -> list[Segment]:
-    """The same text, with tools and the plain words around them as one segment.
+    """The same segments, with the plain words around tools told apart from markup.
 
     Models were trained on tools that were tokenised together with the words around them. Those
     words are no more than text, up to the next control token of the template itself.
@@ -131,22 +132,17 @@ def join_around_tools(
     markup_of
         Where in a markup text its first control token begins and its last one ends, if any.
     """
-    joined: list[Segment] = []
+    result: list[Segment] = []
     for index, (text, source) in enumerate(segments):
         if source is not None:
-            pieces: tuple[Segment, ...] = ((text, source),)
-        else:
-            behind = index > 0 and segments[index - 1][1] == "tools"
-            before = index + 1 < len(segments) and segments[index + 1][1] == "tools"
-            start, end = markup_of(text) or ((len(text),) * 2 if behind else (0, 0))
-            start, end = start if behind else 0, end if before else len(text)
-            pieces = ((text[:start], "tools"), (text[start:end], None), (text[end:], "tools"))
-        for piece in pieces:
-            if piece[0] and piece[1] == "tools" and joined and joined[-1][1] == "tools":
-                joined[-1] = (joined[-1][0] + piece[0], "tools")
-            elif piece[0]:
-                joined.append(piece)
-    return joined
+            result.append((text, source))
+            continue
+        behind = index > 0 and segments[index - 1][1] == "tools"
+        before = index + 1 < len(segments) and segments[index + 1][1] == "tools"
+        start, end = markup_of(text) or ((len(text),) * 2 if behind else (0, 0))
+        start, end = start if behind else 0, end if before else len(text)
+        result += [(text[:start], "words"), (text[start:end], None), (text[end:], "words")]
+    return [segment for segment in result if segment[0]]
 
 
 def _unmarked(markup: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import llama_cpp as lib
@@ -125,6 +126,37 @@ class Vocabulary:
                 result += more
                 broken += also
         return result, broken
+
+    def joined_tokens(self, parts: Sequence[tuple[str, bool]]) -> tuple[list[int], list[str]]:
+        """Tokens of plain text of which some parts are trusted, tokenised as one where possible.
+
+        Trusted parts may be spelled in user-defined words. The parts are tokenised apart where
+        another one holds such a word, or where one would come out across a border.
+
+        Parameters
+        ----------
+        parts
+            Texts, and whether each is trusted.
+
+        Returns
+        -------
+        tokens, broken
+            As `text_tokens`.
+        """
+        tokens: list[int] = []
+        broken: list[str] = []
+        for text, trusted in parts:
+            more, cut = (
+                (self._tokenize(text, special=False), []) if trusted else self.text_tokens(text)
+            )
+            tokens += more
+            broken += cut
+        if broken:
+            return tokens, broken
+        joined = self._tokenize("".join(text for text, _ in parts), special=False)
+        if sum(map(self.is_markup, joined)) != sum(map(self.is_markup, tokens)):
+            return tokens, broken
+        return joined, broken
 
     def _tokenize(self, text: str, *, special: bool) -> list[int]:
         data = text.encode("utf-8", "replace")

@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 
@@ -7,7 +8,7 @@ from runner import ToolContract
 from runner.core.conversation import Message
 from runner.core.errors import ModelError
 from runner.models.llama.template import ChatTemplate
-from runner.models.llama.tool_text import join_around_tools
+from runner.models.llama.tool_text import words_around_tools
 from runner.models.llama.wire import tools_to_wire
 
 TURNS = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}{% endfor %}<|assistant|>"
@@ -134,22 +135,29 @@ def controls(markup):
 def test_tools_are_one_text_with_the_words_around_them_up_to_the_next_control_token():
     source = "<|sys|>Tools: {{ tools | tojson }} End.<|end|>{{ messages[0].content }}!"
     segments = ChatTemplate(source, "gguf").render(TALK, TOOLS)
-    joined = join_around_tools(segments, controls)
-    assert text(joined) == text(segments)
-    assert [kind for _, kind in joined] == [None, "tools", None, TALK[0], None]
-    assert [joined[0][0], joined[2][0]] == ["<|sys|>", "<|end|>"]
-    assert joined[1][0].startswith("Tools: [{")
-    assert joined[1][0].endswith(" End.")
+    told_apart = words_around_tools(segments, controls)
+    assert text(told_apart) == text(segments)
+    kinds = [kind for kind, _ in itertools.groupby(told_apart, lambda segment: _kind(segment[1]))]
+    assert kinds == [None, "text", None, TALK[0], None]
+    assert [words for words, kind in told_apart if kind is None] == ["<|sys|>", "<|end|>", "!"]
+    assert told_apart[1][0].startswith("Tools: [{")
+    assert told_apart[-4][0].endswith(" End.")
+
+
+def _kind(source):
+    return "text" if source in ("tools", "words") else source
 
 
 def test_a_control_token_cannot_be_put_together_from_markup_and_tools():
     tools = tools_to_wire([ToolContract.from_schema("end", "Ends.", {"type": "object"})])
     source = "{% for t in tools %}<|{{ t.function.name }}|> {{ t | tojson }}{% endfor %}" + TURNS
-    joined = join_around_tools(ChatTemplate(source, "gguf").render(TALK, tools), controls)
-    assert joined[0][0].startswith("<|end|> {")
-    assert joined[0][1] == "tools"
+    told_apart = words_around_tools(ChatTemplate(source, "gguf").render(TALK, tools), controls)
+    first = "".join(words for words, _ in told_apart)
+    assert first.startswith("<|end|> {")
+    before = itertools.takewhile(lambda segment: segment[1] is not None, told_apart)
+    assert "".join(words for words, _ in before).startswith("<|end|> {")
 
 
-def test_without_tools_nothing_is_joined():
+def test_without_tools_all_is_as_it_was():
     segments = ChatTemplate(TURNS + "{{ tools }}", "gguf").render(TALK)
-    assert join_around_tools(segments, controls) == segments
+    assert words_around_tools(segments, controls) == segments
