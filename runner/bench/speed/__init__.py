@@ -1,0 +1,1 @@
+"""How fast the engine is, every ratio from runs that alternate in one process."""
