@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from children import SetupError, say
 from llama_profiles import Machine
 from speed import PROMPT_TOKENS, WRITTEN_TOKENS
 from wheel_cache import Build, Wheels
+
+_TURNS = 3
+# Times of one build, the best and the next: more apart than this is the work of others.
+_QUIET = 1.1
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,35 @@ def preferring(
     key = choice.key if choice else ""
     chosen = [build for build in candidates if build.key == key]
     return [*chosen, *(build for build in usual if build.key != key)]
+
+
+def by_turns(
+    tried: Sequence[Build], measure_again: Callable[[Build], Build], wheels: Wheels
+) -> list[Build]:
+    """The builds with the best of several measurements, and without those that died in one.
+
+    All are measured before one is measured again: other work on the machine would else fall on
+    some of them alone, and identical builds have been seen to differ by a factor of four.
+    """
+    turns = {build.key: [build.speed.seconds] for build in tried if build.speed}
+    builds = list(tried)
+    for _ in range(_TURNS - 1 if len(builds) > 1 else 0):
+        for place, before in enumerate(builds):
+            after = measure_again(before)
+            if after.speed:
+                turns.setdefault(after.key, []).append(after.speed.seconds)
+            if before.speed and after.checked:
+                after = replace(after, speed=before.speed.best(after.speed))
+            wheels.save(after)
+            builds[place] = after
+        builds = [build for build in builds if build.checked]
+    spread = max((sorted(t)[1] / min(t) for t in turns.values() if len(t) > 1), default=1.0)
+    if spread > _QUIET:
+        say(
+            f"  note: times of one and the same build differ by {spread - 1:.0%}, so this machine "
+            "is busy and the choice is not certain; compare again when it is quiet"
+        )
+    return builds
 
 
 def fastest(tried: Sequence[Build], candidates: Sequence[Build], wheels: Wheels) -> Choice:

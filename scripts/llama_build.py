@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from build_check import check_files
-from build_choice import fastest, keep, kept, preferring, why
+from build_choice import by_turns, fastest, keep, kept, preferring, why
 from children import Finished, SetupError, Ticker, run, say
 from compilers import SETTING_CMAKE_ARGS
 from engine import PACKAGE, Engine
@@ -83,7 +83,11 @@ def set_up(
         )
         build = next(working, None)
         if build and comparing:
-            tried = [build, *working]
+            tried = by_turns(
+                [build, *working],
+                lambda one: engine.prove(one, wheels.need(one.key), anew=True),
+                wheels,
+            )
             choice = fastest(tried, every, wheels)
             keep(choice, wheels, every)
             builds = preferring(choice, every, usual)

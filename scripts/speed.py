@@ -24,6 +24,13 @@ class Speed:
         """Time of a typical turn: `PROMPT_TOKENS` that are read and `WRITTEN_TOKENS` written."""
         return PROMPT_TOKENS / self.prompt + WRITTEN_TOKENS / self.decode
 
+    def best(self, other: Speed | None) -> Speed:
+        """The better rates of both; other work on the machine only ever makes one slower."""
+        if other is None or (other.model, other.threads) != (self.model, self.threads):
+            return self
+        prompt, decode = max(self.prompt, other.prompt), max(self.decode, other.decode)
+        return Speed(self.model, prompt, decode, self.threads)
+
     def __str__(self) -> str:
         rates = f"prompt {self.prompt:.1f}, decode {self.decode:.1f} tokens/s"
         return f"speed of {self.model}: {rates}, {self.threads} threads"

@@ -15,6 +15,7 @@ build_choice: Any = importlib.import_module("build_choice")
 children: Any = importlib.import_module("children")
 compilers: Any = importlib.import_module("compilers")
 setup: Any = importlib.import_module("setup")
+Build: Any = importlib.import_module("wheel_cache").Build
 speed: Any = importlib.import_module("speed")
 
 CLANG = compilers.Compiler("/opt/clang++-19", "clang", (19, 1, 7), "/opt/clang-19")
@@ -183,6 +184,54 @@ def test_a_damaged_choice_is_no_choice(
     assert json.loads(file.read_text())["key"].startswith("0.3.36-avx2-")
     file.write_text(text)
     assert engine() == AVX512
+
+
+class Moments:
+    """Gives a build the next of the speeds that were planned for it; notes the order."""
+
+    def __init__(self, **seconds: list[float]):
+        self.seconds, self.order = seconds, list[str]()
+
+    def measure(self, build: Any) -> Any:
+        self.order.append(build.profile)
+        rate = 360 / self.seconds[build.profile].pop(0)  # for reading and writing alike
+        if rate < 0:
+            return replace(build, checked=False, reason="killed by SIGSEGV", speed=None)
+        return replace(build, speed=speed.Speed("m.gguf", rate, rate, 2))
+
+    def compare(self, wheels: Any) -> list[Any]:
+        builds = [Build(name, "1", name, (), (), "gcc 12.2.0", 1.0, True) for name in self.seconds]
+        for build in builds:
+            (wheels.folder / build.key).mkdir(parents=True)
+            (wheels.folder / build.key / "one.whl").touch()
+        compared: list[Any] = build_choice.by_turns(
+            [self.measure(one) for one in builds], self.measure, wheels
+        )
+        return compared
+
+
+def test_builds_are_measured_by_turns_and_the_best_counts(
+    wheels: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moments = Moments(avx512=[40.0, 4.0, 4.1], avx2=[5.0, 50.0, 5.1])
+    builds = moments.compare(wheels)
+    assert moments.order == ["avx512", "avx2"] * 3
+    assert [round(one.speed.seconds, 3) for one in builds] == [4.0, 5.0]
+    assert wheels.read("avx512").speed == builds[0].speed
+    assert build_choice.fastest(builds, builds, wheels).key == "avx512"
+    assert "busy" not in capsys.readouterr().out
+
+
+def test_a_busy_machine_is_told(wheels: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    Moments(avx512=[4.0, 5.0, 9.0], avx2=[5.0, 5.1, 5.0]).compare(wheels)
+    assert "times of one and the same build differ by 25%" in capsys.readouterr().out
+
+
+def test_a_build_that_dies_in_a_later_turn_is_out(wheels: Any) -> None:
+    moments = Moments(avx512=[4.0, -1.0], avx2=[5.0, 5.0, 5.0])
+    assert [one.profile for one in moments.compare(wheels)] == ["avx2"]
+    assert wheels.read("avx512").checked is False
+    assert not moments.seconds["avx2"]
 
 
 def test_a_fast_writer_wins_over_a_slightly_faster_reader() -> None:
