@@ -129,7 +129,9 @@ def test_a_comparison_measures_anew_what_was_built_before(
     (environment / "slow").write_text("DGGML_NATIVE=OFF -DLLAVA")  # the flags of avx2
     assert "native: the fastest of 3" in engine(machine=avx2_machine, comparing=True)
     assert calls().count("pip wheel") == 2
-    assert "avx2                          50.0      30.0          8.00 s\n" in capsys.readouterr().out
+    assert (
+        "avx2                          50.0      30.0          8.00 s\n" in capsys.readouterr().out
+    )
 
 
 def test_a_forced_profile_goes_before_the_kept_choice_and_does_not_end_it(
