@@ -6,39 +6,34 @@ A wheel is built once for each kind of processor and kept in a cache with what i
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from build_check import check_files
+from build_choice import by_turns, fastest, keep, kept, preferring, why
 from children import Finished, SetupError, Ticker, run, say
-from llama_profiles import (
-    SETTING_CMAKE_ARGS,
-    Machine,
-    Profile,
-    amx_is_usable,
-    cache_key,
-    ladder,
-    this_machine,
-)
+from compilers import SETTING_CMAKE_ARGS
+from engine import PACKAGE, Engine
+from llama_profiles import Machine, Profile, cache_key, ladder, this_machine
 from wheel_cache import Build, Wheels
 
-PACKAGE = "llama-cpp-python"
-CHECK_SECONDS = 300
-# Every model that is larger than this is left out of the check, so that it stays short.
-_LARGE_MODEL = 2_000_000_000
-_CHECK_THREADS = 4
-_CANNOT_LOAD = 3
-_CHECK_SCRIPT = Path(__file__).with_name("check_llama.py")
 
-
-def set_up(venv: Path, pyproject: Path, models: Path, cache: Path, *, forced: str = "") -> str:
-    """Have a working engine in ``venv``; returns one line that says which.
+def set_up(
+    venv: Path,
+    pyproject: Path,
+    models: Path,
+    cache: Path,
+    *,
+    forced: str = "",
+    comparing: bool = False,
+) -> str:
+    """Have a working engine in ``venv``; returns one line that says which, and why that one.
 
     Parameters
     ----------
@@ -48,6 +43,8 @@ def set_up(venv: Path, pyproject: Path, models: Path, cache: Path, *, forced: st
         Folder of the runner's cache.
     forced
         Name of the only build profile to try; also tries one again that failed before.
+    comparing
+        Build and measure every profile, and take the fastest from now on.
 
     Raises
     ------
@@ -56,35 +53,53 @@ def set_up(venv: Path, pyproject: Path, models: Path, cache: Path, *, forced: st
     """
     version, others = requirements(pyproject.read_text("utf-8"))
     machine = this_machine(os.environ)
-    profiles = ladder(machine, forced=forced, extra=os.environ.get(SETTING_CMAKE_ARGS, ""))
-    builds = [_plan(version, profile, machine) for profile in profiles]
-    files = check_files(models)
-    stamp = venv / "llama-build.json"
-    if _is_installed(venv, stamp, builds, files):
-        profile = json.loads(stamp.read_text("utf-8"))["profile"]
-        say(f"{PACKAGE}: {version}, profile {profile}, is installed")
-        return f"{PACKAGE} {version}, profile {profile}"
+    extra = os.environ.get(SETTING_CMAKE_ARGS, "")
+    usual, every = (
+        [_plan(version, profile, machine) for profile in profiles]
+        for profiles in (
+            ladder(machine, forced=forced, extra=extra),
+            ladder(machine, every=True, extra=extra),
+        )
+    )
     wheels = Wheels(cache / "wheels")
-    stamp.unlink(missing_ok=True)
-
-    def try_out(build: Build, wheel: Path) -> Build:
-        _install(venv, wheel, others)
-        return build if build.checked else check(build, venv / "bin" / "python", files)
-
+    engine = Engine(venv, others, check_files(models))
+    choice = None if forced else kept(wheels, every)
+    builds = preferring(choice, every, usual)
+    found = None if comparing else engine.current(builds)
+    if found:
+        say(f"{PACKAGE}: {version}, profile {found['profile']}, is installed")
+        return f"{PACKAGE} {version}, profile {found['profile']}: {found['why']}"
+    if comparing and not engine.files:
+        raise SetupError(f"expected a model to compare builds with, found no *.gguf in {models}")
+    engine.forget()
+    note(machine)
     with wheels.lock():
-        build = choose(
-            builds,
+        working = works(
+            every if comparing else builds,
             wheels,
-            make=lambda plan: make(plan, wheels, venv, machine),
-            try_out=try_out,
+            make=lambda plan: make(plan, wheels, engine.python),
+            try_out=lambda build, wheel: engine.prove(build, wheel, anew=comparing),
             again=bool(forced),
         )
+        build = next(working, None)
+        if build and comparing:
+            tried = by_turns(
+                [build, *working],
+                lambda one: engine.prove(one, wheels.need(one.key), anew=True),
+                wheels,
+            )
+            choice = fastest(tried, every, wheels)
+            keep(choice, wheels, every)
+            builds = preferring(choice, every, usual)
+            (build,) = (one for one in tried if one.key == choice.key)
+            engine.install(wheels.need(build.key))
     if build is None:
-        _pip(venv, "uninstall", "--yes", PACKAGE)
-        raise SetupError(_all_failed(builds, wheels))
-    build.save(stamp, ladder=[plan.key for plan in builds])
+        engine.uninstall()
+        raise SetupError(_all_failed(every if comparing else builds, wheels))
+    reason = why(build, builds, machine, forced=bool(forced), choice=choice)
+    engine.record(build, builds, reason)
     unchecked = "" if build.checked else f", not checked: {build.reason}"
-    return f"{PACKAGE} {version}, profile {build.profile}{unchecked}"
+    return f"{PACKAGE} {version}, profile {build.profile}: {reason}{unchecked}"
 
 
 def requirements(pyproject: str) -> tuple[str, list[str]]:
@@ -102,25 +117,15 @@ def requirements(pyproject: str) -> tuple[str, list[str]]:
     return versions[0], [text for text in found if not text.startswith(PACKAGE)]
 
 
-def check_files(models: Path) -> list[Path]:
-    """The model files to check a build with, smallest first: all but large ones, or the smallest.
-
-    Several, since tensor types differ and some code is for some types only.
-    """
-    files = [path for path in models.glob("*.gguf") if path.is_file()]
-    files.sort(key=lambda path: path.stat().st_size)
-    return [path for path in files if path.stat().st_size <= _LARGE_MODEL] or files[:1]
-
-
-def choose(
+def works(
     builds: Sequence[Build],
     wheels: Wheels,
     *,
     make: Callable[[Build], Build | None],
     try_out: Callable[[Build, Path], Build],
     again: bool = False,
-) -> Build | None:
-    """The first build that works, made where it is not in the cache; None when none works.
+) -> Iterator[Build]:
+    """The builds that work, one after the other, each made where it is not in the cache.
 
     Parameters
     ----------
@@ -137,7 +142,7 @@ def choose(
         known = wheels.read(plan.key)
         if known is not None and known.checked is False and not again:
             say(
-                f"{PACKAGE}: skipping profile {plan.profile}, which failed here before: "
+                f"{PACKAGE}: skipping profile {plan.label}, which failed here before: "
                 f"{known.reason} (--profile {plan.profile} tries it again)"
             )
             continue
@@ -146,16 +151,16 @@ def choose(
         if build is None or wheel is None:
             continue
         if known:
-            say(f"{PACKAGE}: taking the wheel of profile {plan.profile} from {wheel.parent}")
+            say(f"{PACKAGE}: taking the wheel of profile {plan.label} from {wheel.parent}")
         result = try_out(build, wheel)
         wheels.save(result)
         if result.checked is not False:
-            return result
-        say(f"{PACKAGE}: profile {plan.profile} does not work here: {result.reason}")
-    return None
+            yield result
+        else:
+            say(f"{PACKAGE}: profile {plan.label} does not work here: {result.reason}")
 
 
-def make(plan: Build, wheels: Wheels, venv: Path, machine: Machine) -> Build | None:
+def make(plan: Build, wheels: Wheels, python: Path) -> Build | None:
     """Build the wheel of a plan into the cache; None (and the reason said) when it does not build.
 
     Raises
@@ -163,23 +168,22 @@ def make(plan: Build, wheels: Wheels, venv: Path, machine: Machine) -> Build | N
     SetupError
         There is no compiler, or pip did not get as far as compiling.
     """
-    if machine.compiler is None:
+    if not plan.compiler:
         raise SetupError(
             f"expected a C++ compiler to build {PACKAGE}, found none that runs ($CXX, c++, g++, "
             "clang++); install one: `apt install build-essential` or `dnf install gcc-c++`"
         )
     jobs = len(os.sched_getaffinity(0))
     say(
-        f"{PACKAGE}: building {plan.version}, profile {plan.profile}, with {machine.compiler}, "
+        f"{PACKAGE}: building {plan.version}, profile {plan.profile}, with {plan.compiler}, "
         f"{jobs} at a time; this takes about 5-10 minutes on two cores"
     )
-    _warn(machine)
     folder = wheels.folder / plan.key
     log = folder.with_name(f"{plan.key}.log")
     with TemporaryDirectory(dir=wheels.folder, prefix=".build-") as temporary:
         new = Path(temporary) / "new"
         new.mkdir()
-        done, progress = _compile(plan, venv, jobs, Path(temporary), log)
+        done, progress = _compile(plan, python, jobs, Path(temporary), log)
         if done.code:
             text = f"building profile {plan.profile} failed; the end of {log}:\n{done.tail}"
             if not progress:
@@ -194,18 +198,23 @@ def make(plan: Build, wheels: Wheels, venv: Path, machine: Machine) -> Build | N
     return build
 
 
-def _warn(machine: Machine) -> None:
-    if amx_is_usable(machine) is False:
+def note(machine: Machine) -> None:
+    """Say what keeps this machine from a faster build, and which setting is not used."""
+    lacking = [one for one in (machine.compiler, *machine.more) if one and one.missing]
+    for text in dict.fromkeys(f"{one} gets AMX right but lacks {one.missing}" for one in lacking):
+        say(f"  note: {text}")
+    if machine.has_amx and not machine.for_amx:
         say(
-            f"  note: {machine.compiler} builds broken code for this processor's AMX; prompts are "
-            "read faster with GCC 14 or clang 17 and later (set CC and CXX)"
+            "  note: this processor has AMX, but no compiler here gets it right. "
+            "`apt install clang-19 libomp-19-dev` and another set-up bring prompts about 4 times "
+            "faster on Q4_0/Q4_1 weights and 1.5 times on Q4_K, as measured"
         )
     if os.environ.get("CMAKE_ARGS"):
         say(f"  note: $CMAKE_ARGS is not used; put its flags in ${SETTING_CMAKE_ARGS}")
 
 
 def _compile(
-    plan: Build, venv: Path, jobs: int, temporary: Path, log: Path
+    plan: Build, python: Path, jobs: int, temporary: Path, log: Path
 ) -> tuple[Finished, str]:
     """Run pip; also returns the last progress of the compiler, empty when it never started."""
     environment = os.environ | {
@@ -213,7 +222,7 @@ def _compile(
         "CMAKE_BUILD_PARALLEL_LEVEL": str(jobs),
         "TMPDIR": str(temporary),
     }
-    command = [str(venv / "bin" / "python"), "-m", "pip", "wheel", "-v", "--no-deps"]
+    command = [str(python), "-m", "pip", "wheel", "-v", "--no-deps"]
     # pip's cache takes no notice of CMAKE_ARGS, and neither does a wheel from an index.
     command += ["--no-cache-dir", "--no-binary", PACKAGE, "--disable-pip-version-check"]
     command += ["-w", str(temporary / "new"), f"{PACKAGE}=={plan.version}"]
@@ -241,97 +250,24 @@ def compile_progress(line: str) -> str:
     return f"compiled {match[1]} of {match[2]}" if match[2] else f"compiled {match[1]} %"
 
 
-def check(build: Build, python: Path, files: Sequence[Path]) -> Build:
-    """Let an installed build decode real tokens of each model in a child process.
-
-    Returns the build with the outcome: ``checked`` is False and ``reason`` says what happened
-    when a child dies, hangs or gets wrong numbers.
-    """
-    done, _ = _check_one(python, None)
-    if done.code:
-        return replace(build, checked=False, reason=_reason(done, "loading the library"))
-    decoded = False
-    for file in files:
-        done, step = _check_one(python, file)
-        if done.code == _CANNOT_LOAD:
-            say(f"  {file.name} cannot be loaded; not used for the check")
-        elif done.code:
-            return replace(build, checked=False, reason=_reason(done, step))
-        else:
-            decoded = True
-    if files and not decoded:
-        return replace(build, checked=False, reason="it could load no model file")
-    reason = "" if files else "there is no model file; run this again once there is one"
-    return replace(build, checked=decoded or None, reason=reason)
-
-
-def _check_one(python: Path, file: Path | None) -> tuple[Finished, str]:
-    """Run the check script; also returns what it was doing last."""
-    threads = min(_CHECK_THREADS, len(os.sched_getaffinity(0)))
-    command = [str(python), str(_CHECK_SCRIPT), str(threads), *([str(file)] if file else [])]
-    # Waiting threads that spin would make the check take minutes beside other work.
-    environment = os.environ | {"OMP_WAIT_POLICY": "passive"}
-    step = "starting"
-
-    def on_line(line: str) -> None:
-        nonlocal step
-        if line.startswith(("loading ", "decoding ")):
-            step = line
-        say(f"  check: {line}")
-
-    return run(command, on_line=on_line, env=environment, timeout=CHECK_SECONDS), step
-
-
-def _reason(done: Finished, step: str) -> str:
-    if done.code < 0:
-        return f"{done.ending} while {step}"
-    return done.lines[-1] if done.lines else done.ending
-
-
 def _plan(version: str, profile: Profile, machine: Machine) -> Build:
+    compiler = profile.compiler or machine.compiler
+    chosen = profile.compiler.cmake_args if profile.compiler else ()
     return Build(
         key=cache_key(version, profile, machine),
         version=version,
         profile=profile.name,
-        cmake_args=profile.cmake_args,
+        cmake_args=(*chosen, *profile.cmake_args),
         cpu_features=profile.features,
-        compiler=str(machine.compiler),
+        compiler=str(compiler) if compiler else "",
     )
-
-
-def _is_installed(venv: Path, stamp: Path, builds: Sequence[Build], files: Sequence[Path]) -> bool:
-    """Whether the last set-up had the same choice as this one and what it installed is there."""
-    if not stamp.is_file():
-        return False
-    found = json.loads(stamp.read_text("utf-8"))
-    package = f"lib/python*/site-packages/llama_cpp_python-{builds[0].version}.dist-info"
-    return (
-        found.get("ladder") == [build.key for build in builds]
-        and (found.get("checked") is True or not files)
-        and any(venv.glob(package))
-    )
-
-
-def _install(venv: Path, wheel: Path, others: Sequence[str]) -> None:
-    say(f"{PACKAGE}: installing {wheel.name}")
-    # Two steps: a wheel of the same version is installed again only by force, but its
-    # dependencies must not be, since that would need a network.
-    _pip(venv, "install", "--force-reinstall", "--no-deps", str(wheel))
-    _pip(venv, "install", str(wheel), *others)
-
-
-def _pip(venv: Path, *arguments: str) -> None:
-    command = [str(venv / "bin" / "python"), "-m", "pip", "--disable-pip-version-check"]
-    done = run([*command, *arguments])
-    if done.code:
-        raise SetupError(f"`pip {' '.join(arguments)}` ended with {done.ending}:\n{done.tail}")
 
 
 def _all_failed(builds: Sequence[Build], wheels: Wheels) -> str:
     lines = [f"no build of {PACKAGE} {builds[0].version} works on this machine:"]
     for build in builds:
         known = wheels.read(build.key)
-        lines.append(f"  {build.profile}: {known.reason if known else 'it could not be built'}")
+        lines.append(f"  {build.label}: {known.reason if known else 'it could not be built'}")
     lines.append(
         f"Force one with --profile NAME, or add flags for cmake with ${SETTING_CMAKE_ARGS}; "
         f"logs are in {wheels.folder}"

@@ -7,15 +7,14 @@ import json
 import platform
 import re
 import shlex
-import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from children import SetupError
+from compilers import Compiler, compilers_for_amx, default_compiler, proven
 
 SETTING_PROFILE = "RUNNER_BUILD_PROFILE"
-SETTING_CMAKE_ARGS = "RUNNER_CMAKE_ARGS"
 
 # The library alone: its programs, tests and image models are not used and cost build time.
 _LIBRARY_ONLY = (
@@ -36,52 +35,58 @@ _AVX512_MORE = {
 _BASELINE = tuple(f"-DGGML_{part}=OFF" for part in ("AVX", "AVX2", "FMA", "F16C", "BMI2"))
 _INSTRUCTION_SETS = ("sse", "ssse", "avx", "amx", "fma", "f16c", "bmi", "gfni", "vaes", "vpclmul")
 _X86 = ("x86_64", "amd64")
-# Older ones lose most of the AMX tile configuration that llama.cpp keeps on the stack (GCC before
-# 13.3/14): such a build dies at the first decode of 8 or more tokens.
-_GOOD_FOR_AMX = {"gcc": 14, "clang": 17}
-
-
-@dataclass(frozen=True)
-class Compiler:
-    """A C++ compiler: how it is called, ``gcc`` or ``clang``, and its version."""
-
-    command: str
-    name: str
-    version: tuple[int, ...]
-
-    @property
-    def good_for_amx(self) -> bool:
-        return self.version[0] >= _GOOD_FOR_AMX.get(self.name, 10_000)
-
-    def __str__(self) -> str:
-        return f"{self.name} {'.'.join(map(str, self.version))}"
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What a build depends on: architecture, processor features, C library, compiler."""
+    """What a build depends on: architecture, processor features, C library, compilers.
+
+    ``compiler`` is the one that cmake takes by itself; ``more`` are others that get AMX right, best
+    first, looked for only where the processor has AMX.
+    """
 
     architecture: str
     features: frozenset[str]
     libc: str = ""
     compiler: Compiler | None = None
+    more: tuple[Compiler, ...] = ()
+
+    @property
+    def has_amx(self) -> bool:
+        return "amx_tile" in self.features
+
+    @property
+    def for_amx(self) -> tuple[Compiler, ...]:
+        """The compilers that can build for AMX, each kind and major version once, best first."""
+        able = [one for one in (self.compiler, *self.more) if one and one.good_for_amx]
+        first = {one.short: one for one in reversed(able)}
+        return tuple(one for one in able if first[one.short] is one)
 
 
 @dataclass(frozen=True)
 class Profile:
-    """Flags for one build, and the processor features that its code may use."""
+    """Flags for one build, the processor features that its code may use, and the compiler.
+
+    ``compiler`` is None where every compiler is as good, and the one that cmake takes is used.
+    """
 
     name: str
     cmake_args: tuple[str, ...]
     features: tuple[str, ...] = ()
+    compiler: Compiler | None = None
 
 
-def this_machine(environ: Mapping[str, str]) -> Machine:
-    """The machine that this runs on, with the compiler that cmake will use."""
-    cpuinfo = Path("/proc/cpuinfo")
+def this_machine(environ: Mapping[str, str], cpuinfo: Path = Path("/proc/cpuinfo")) -> Machine:
+    """The machine that this runs on, with its compilers."""
     text = cpuinfo.read_text("utf-8", "replace") if cpuinfo.is_file() else ""
     libc = " ".join(platform.libc_ver())
-    return Machine(platform.machine(), cpu_features(text), libc, _find_compiler(environ))
+    compiler = default_compiler(environ)
+    machine = Machine(platform.machine(), cpu_features(text), libc, compiler)
+    if not machine.has_amx:
+        return machine
+    if compiler is not None and compiler.knows_amx:
+        compiler = proven(compiler)
+    return replace(machine, compiler=compiler, more=compilers_for_amx(environ))
 
 
 def cpu_features(cpuinfo: str) -> frozenset[str]:
@@ -90,43 +95,17 @@ def cpu_features(cpuinfo: str) -> frozenset[str]:
     return frozenset(match[1].split()) if match else frozenset()
 
 
-def parse_compiler(command: str, version_text: str) -> Compiler | None:
-    """Read what a compiler prints for ``--version``; None when it is neither GCC nor clang."""
-    clang = re.search(r"clang version (\d+(?:\.\d+)*)", version_text)
-    # Vendors put versions of their packages in brackets: `g++ (Debian 12.2.0-14) 12.2.0`.
-    first = re.sub(r"\([^)]*\)", "", version_text.partition("\n")[0])
-    gcc = re.search(r"\s(\d+(?:\.\d+)+)", first) if "Free Software" in version_text else None
-    match = clang or gcc
-    if match is None:
-        return None
-    version = tuple(int(part) for part in match[1].split("."))
-    return Compiler(command, "clang" if clang else "gcc", version)
-
-
-def _find_compiler(environ: Mapping[str, str]) -> Compiler | None:
-    """The compiler that cmake takes: its own setting, then $CXX, then the usual names."""
-    setting = re.search(r"-DCMAKE_CXX_COMPILER=(\S+)", environ.get(SETTING_CMAKE_ARGS, ""))
-    chosen = setting[1] if setting else environ.get("CXX")
-    for command in [chosen] if chosen else ["c++", "g++", "clang++"]:
-        try:
-            done = subprocess.run(
-                [*shlex.split(command), "--version"], capture_output=True, text=True
-            )
-        except OSError:
-            continue
-        compiler = parse_compiler(command, done.stdout)
-        if compiler is not None:
-            return compiler
-    return None
-
-
-def ladder(machine: Machine, *, forced: str = "", extra: str = "") -> list[Profile]:
-    """The profiles to try on a machine, best first.
+def ladder(
+    machine: Machine, *, forced: str = "", extra: str = "", every: bool = False
+) -> list[Profile]:
+    """The profiles to try on a machine, best first; `native` once for each sound compiler.
 
     Parameters
     ----------
     forced
         Name of the only profile to try.
+    every
+        Also `native` where it is sound but not known to be better than the others.
     extra
         More arguments for cmake, as one would write them in a shell.
 
@@ -144,36 +123,35 @@ def ladder(machine: Machine, *, forced: str = "", extra: str = "") -> list[Profi
                 f"expected a build profile that this processor can run ({names}), "
                 f"found {forced!r} (from --profile or ${SETTING_PROFILE})"
             )
-    elif not _native_is_best(machine):
+    elif not _is_native_tried(machine, every):
         able = [profile for profile in able if profile.name != "native"]
     tail = (*_LIBRARY_ONLY, *shlex.split(extra))
     return [replace(profile, cmake_args=profile.cmake_args + tail) for profile in able]
 
 
-def _native_is_best(machine: Machine) -> bool:
+def _is_native_tried(machine: Machine, every: bool) -> bool:
     if machine.architecture.lower() not in _X86:
         return True
-    return amx_is_usable(machine) is True
-
-
-def amx_is_usable(machine: Machine) -> bool | None:
-    """Whether the compiler builds sound code for the processor's AMX; None without AMX."""
-    if "amx_tile" not in machine.features:
-        return None
-    return machine.compiler is not None and machine.compiler.good_for_amx
+    return bool(machine.for_amx) if machine.has_amx else every
 
 
 def _profiles(machine: Machine) -> list[Profile]:
     if machine.architecture.lower() not in _X86:
         every = tuple(sorted(machine.features))
-        return [Profile("native", ("-DGGML_NATIVE=ON",), every), Profile("portable", (_PORTABLE,))]
+        native = Profile("native", ("-DGGML_NATIVE=ON",), every, machine.compiler)
+        return [native, Profile("portable", (_PORTABLE,))]
     sets = tuple(sorted(f for f in machine.features if f.startswith(_INSTRUCTION_SETS)))
     more = tuple(feature for feature in _AVX512_MORE if feature in machine.features)
     avx512 = (_PORTABLE, "-DGGML_AVX512=ON", *(_AVX512_MORE[feature] for feature in more))
     # Some virtual processors do not even show SSE 4.2, which llama.cpp takes for granted.
     sse = () if "sse4_2" in machine.features else ("-DGGML_SSE42=OFF",)
+    able = machine.for_amx if machine.has_amx else ()
+    natives = [
+        Profile("native", ("-DGGML_NATIVE=ON",), sets, compiler)
+        for compiler in able or (machine.compiler,)
+    ]
     return [
-        Profile("native", ("-DGGML_NATIVE=ON",), sets),
+        *natives,
         Profile("avx512", avx512, _AVX2 + _AVX512 + more),
         Profile("avx2", (_PORTABLE,), _AVX2),
         Profile("baseline", (_PORTABLE, *_BASELINE, *sse)),
@@ -182,7 +160,8 @@ def _profiles(machine: Machine) -> list[Profile]:
 
 def cache_key(version: str, profile: Profile, machine: Machine) -> str:
     """Name of the cache folder for a build: equal only where the wheel is as good as a new one."""
-    compiler = machine.compiler if profile.name == "native" else None
+    # Without the names of the compiler's programs: the same version may have several.
+    compiler = profile.compiler
     parts = [
         version,
         list(profile.cmake_args),

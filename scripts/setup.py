@@ -20,8 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from children import SetupError, Ticker, run, say
+from compilers import SETTING_CMAKE_ARGS
 from llama_build import set_up
-from llama_profiles import SETTING_CMAKE_ARGS, SETTING_PROFILE
+from llama_profiles import SETTING_PROFILE
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -33,6 +34,14 @@ TEST_DATA = ("bfcl-eval", "2026.3.23")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parse(arguments)
+    forced = options.profile or os.environ.get(SETTING_PROFILE, "")
+    if options.compare and forced:
+        print(
+            f"expected --compare or a profile (from --profile or ${SETTING_PROFILE}), "
+            f"found both: {forced!r}",
+            file=sys.stderr,
+        )
+        return 2
     started = time.monotonic()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as under nohup
@@ -43,8 +52,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.dev:
             install_test_data(python)
         pull_models(python, options.models)
-        forced = options.profile or os.environ.get(SETTING_PROFILE, "")
-        engine = set_up(VENV, ROOT / "pyproject.toml", ROOT / "models", cache(), forced=forced)
+        engine = set_up(
+            VENV,
+            ROOT / "pyproject.toml",
+            ROOT / "models",
+            cache(),
+            forced=forced,
+            comparing=options.compare,
+        )
     except KeyboardInterrupt:
         print("\ninterrupted; run it again to go on", file=sys.stderr)
         return 130
@@ -78,6 +93,12 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         metavar="NAME",
         help="the only build profile to try: native, avx512, avx2, baseline "
         "(not on x86: native, portable); also tries one again that failed before",
+    )
+    parser.add_argument(
+        "--compare",
+        action="store_true",
+        help="build and measure every profile that can run here (5-10 minutes each, once), and "
+        "keep to the fastest from then on",
     )
     return parser.parse_args(arguments)
 

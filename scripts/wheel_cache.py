@@ -7,10 +7,12 @@ import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from children import say
+from children import SetupError, say
+from speed import Speed
 
 
 @dataclass(frozen=True)
@@ -18,7 +20,7 @@ class Build:
     """What is known about a wheel; kept as `build.json` beside it.
 
     ``checked`` is None as long as no model has decoded with it; ``reason`` says why not, or why
-    the check failed.
+    the check failed. ``speed`` is None as long as it was not measured.
     """
 
     key: str
@@ -30,6 +32,13 @@ class Build:
     seconds: float = 0.0
     checked: bool | None = None
     reason: str = ""
+    speed: Speed | None = None
+
+    @property
+    def label(self) -> str:
+        """The profile, and the compiler where several may build it."""
+        compiler = self.compiler.partition(".")[0]
+        return f"{self.profile} with {compiler}" if self.profile == "native" else self.profile
 
     def save(self, file: Path, **more: object) -> None:
         new = file.with_name(f".{file.name}.new")
@@ -46,14 +55,27 @@ class Wheels:
     def wheel(self, key: str) -> Path | None:
         return next((self.folder / key).glob("*.whl"), None)
 
+    def need(self, key: str) -> Path:
+        """The wheel of a build that was made.
+
+        Raises
+        ------
+        SetupError
+            Somebody has removed it.
+        """
+        wheel = self.wheel(key)
+        if wheel is None:
+            raise SetupError(f"expected a wheel in {self.folder / key}, found none; run this again")
+        return wheel
+
     def read(self, key: str) -> Build | None:
         """What is known about a build; None without a wheel or without a readable record."""
         file = self.folder / key / "build.json"
         if self.wheel(key) is None or not file.is_file():
             return None
         try:
-            return Build(**json.loads(file.read_text("utf-8")))
-        except (ValueError, TypeError):
+            return _build(json.loads(file.read_text("utf-8")))
+        except (ValueError, TypeError, AttributeError):
             return None
 
     def save(self, build: Build) -> None:
@@ -72,3 +94,10 @@ class Wheels:
             for stale in self.folder.glob(".build-*"):  # of a set-up that was killed
                 shutil.rmtree(stale, ignore_errors=True)
             yield
+
+
+def _build(record: dict[str, Any]) -> Build:
+    """Keys of a newer release are passed over: no reason to build a wheel again."""
+    known = {field.name: record[field.name] for field in fields(Build) if field.name in record}
+    speed = known.pop("speed", None)
+    return Build(**known, speed=Speed(**speed) if speed else None)

@@ -98,8 +98,17 @@ def _engine() -> Finding:
     if not build.is_file():
         text = f"llama-cpp-python {version}, not built by scripts/setup.py: flags unknown"
         return Finding("engine", "warn", text)
-    profile = json.loads(build.read_text()).get("profile")
-    return Finding("engine", "ok", f"llama-cpp-python {version}, build profile {profile}")
+    record = json.loads(build.read_text())
+    text = f"llama-cpp-python {version}, build profile {record.get('profile')}"
+    if record.get("why"):
+        text += f": {record['why']}"
+    speed = record.get("speed")
+    if speed:
+        text += (
+            f"; at set-up, {speed['model']} with {speed['threads']} threads: "
+            f"prompt {speed['prompt']:.0f} tokens/s, writing {speed['decode']:.0f} tokens/s"
+        )
+    return Finding("engine", "ok", text)
 
 
 def _files(catalog: Catalog, default: str) -> list[Finding]:

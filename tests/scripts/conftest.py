@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "scripts"))
+SCRIPTS = Path(__file__).parents[2] / "scripts"
+sys.path.insert(0, str(SCRIPTS))
 
 STAND_IN = """#!/bin/sh
 # Plays `python -m pip ...` and `python check_llama.py ...` for a virtual environment.
@@ -32,6 +35,11 @@ case "$*" in
 *"--no-deps bfcl-eval"*)
     if [ -e "$here/offline" ]; then echo "ERROR: no such index"; exit 1; fi
     mkdir -p "$here/lib/python3/site-packages/bfcl_eval-2026.3.23.dist-info";;
+*check_llama.py*measure)
+    if grep -q "$(cat "$here/slow" 2>/dev/null || echo nothing)" "$here/installed"
+    then rate=50.0; else rate=200.0; fi
+    if [ -e "$here/baffled" ]; then exit 3; fi
+    echo "speed of model.gguf: prompt $rate, decode 30.0 tokens/s, 2 threads";;
 *check_llama.py*)
     echo "loading model.gguf"
     echo "decoding 8 tokens of model.gguf"
@@ -61,6 +69,65 @@ def calls(environment: Path) -> Callable[[], str]:
         return text
 
     return take
+
+
+@pytest.fixture
+def wheels(tmp_path: Path) -> Any:
+    return importlib.import_module("wheel_cache").Wheels(tmp_path / "wheels")
+
+
+@pytest.fixture
+def amx_machine() -> Any:
+    """A processor with AVX-512 and AMX, and a compiler that gets AMX wrong."""
+    features = "sse4_2 avx2 fma f16c bmi2 avx512f avx512dq avx512cd avx512bw avx512vl amx_tile"
+    gcc = importlib.import_module("compilers").Compiler("c++", "gcc", (12, 2, 0))
+    machine: Any = importlib.import_module("llama_profiles").Machine
+    return machine("x86_64", frozenset(features.split()), "glibc 2.36", gcc)
+
+
+@pytest.fixture
+def engine(
+    environment: Path,
+    amx_machine: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    calls: Callable[[], str],
+) -> Any:
+    """Runs the engine's part of the set-up, on `amx_machine` unless another one is given."""
+    llama_build: Any = importlib.import_module("llama_build")
+    monkeypatch.delenv("RUNNER_CMAKE_ARGS", raising=False)
+    monkeypatch.setenv("CMAKE_ARGS", "-DGGML_NATIVE=ON")
+    models = tmp_path / "models"
+    models.mkdir()
+    (models / "model.gguf").write_bytes(b"GGUF")
+
+    def run(machine: Any = amx_machine, **options: Any) -> str:
+        calls()
+        monkeypatch.setattr(llama_build, "this_machine", lambda environ: machine)
+        pyproject = SCRIPTS.parent / "pyproject.toml"
+        text: str = llama_build.set_up(environment, pyproject, models, tmp_path, **options)
+        return text
+
+    return run
+
+
+@pytest.fixture
+def put_compiler(tmp_path: Path) -> Callable[..., Path]:
+    """Puts a program into `bin` that says it is a compiler and takes nearly every program."""
+
+    def put(name: str, version: str, *, refuses: str = "nothing") -> Path:
+        file = tmp_path / "bin" / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(
+            "#!/bin/sh\n"
+            f"if [ \"$1\" = --version ]; then cat <<'END'\n{version}END\nexit; fi\n"
+            f'for file; do case "$file" in *.cpp) ! grep -q "<{refuses}>" "$file" || exit 1;; '
+            "esac; done\n"
+        )
+        file.chmod(0o755)
+        return file
+
+    return put
 
 
 @pytest.fixture

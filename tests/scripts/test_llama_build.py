@@ -17,17 +17,15 @@ from typing import Any
 import pytest
 
 children: Any = importlib.import_module("children")
-profiles: Any = importlib.import_module("llama_profiles")
 llama_build: Any = importlib.import_module("llama_build")
 wheel_cache: Any = importlib.import_module("wheel_cache")
+Speed: Any = importlib.import_module("speed").Speed
 
 ROOT = Path(__file__).parents[2]
-AVX512 = frozenset(["avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"])
-FEATURES = AVX512 | {"sse4_2", "avx2", "fma", "f16c", "bmi2", "amx_tile"}
-MACHINE = profiles.Machine(
-    "x86_64", FEATURES, "glibc 2.36", profiles.Compiler("c++", "gcc", (12, 2, 0))
-)
-NO_COMPILER = replace(MACHINE, compiler=None)
+SPEED = {"model": "model.gguf", "prompt": 200.0, "decode": 30.0, "threads": 2}
+READY = "llama-cpp-python 0.3.36, profile "
+READY_AVX512 = f"{READY}avx512: AMX is there but no compiler that gets it right"
+READY_AVX2 = f"{READY}avx2: the next best, since avx512 did not work here"
 
 
 def plan(name: str, **known: Any) -> Any:
@@ -40,11 +38,6 @@ def plan(name: str, **known: Any) -> Any:
         compiler="gcc 12.2.0",
         **known,
     )
-
-
-@pytest.fixture
-def wheels(tmp_path: Path) -> Any:
-    return wheel_cache.Wheels(tmp_path / "wheels")
 
 
 def put(wheels: Any, build: Any) -> Any:
@@ -77,9 +70,10 @@ class Workshop:
 
     def choose(self, *ladder: str, again: bool = False) -> Any:
         plans = [plan(name) for name in ladder]
-        return llama_build.choose(
+        working = llama_build.works(
             plans, self.wheels, make=self.make, try_out=self.try_out, again=again
         )
+        return next(working, None)
 
 
 def test_the_best_profile_that_works_is_taken(wheels: Any) -> None:
@@ -118,11 +112,23 @@ def test_none_is_chosen_when_none_works(wheels: Any) -> None:
     assert Workshop(wheels, working=set()).choose("avx2", "baseline") is None
 
 
-@pytest.mark.parametrize("text", ["", "{", '{"unknown": 1}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"unknown": 1}'])
 def test_a_wheel_with_a_damaged_record_is_not_trusted(wheels: Any, text: str) -> None:
     put(wheels, plan("avx2", checked=True))
     (wheels.folder / "1-avx2" / "build.json").write_text(text)
     assert wheels.read("1-avx2") is None
+
+
+@pytest.mark.parametrize("speed", [None, SPEED])
+def test_records_of_older_and_newer_set_ups_are_read(wheels: Any, speed: Any) -> None:
+    put(wheels, plan("avx2", checked=True))
+    file = wheels.folder / "1-avx2" / "build.json"
+    record = json.loads(file.read_text())
+    del record["speed"]
+    file.write_text(json.dumps(record | {"later": 1} | ({"speed": speed} if speed else {})))
+    found = wheels.read("1-avx2")
+    assert found.checked is True
+    assert found.speed == (Speed(**speed) if speed else None)
 
 
 def test_a_record_without_its_wheel_is_not_trusted(wheels: Any) -> None:
@@ -155,32 +161,6 @@ def test_what_a_killed_build_left_is_removed(wheels: Any) -> None:
     assert [path.name for path in wheels.folder.iterdir()] == [".lock"]
 
 
-@pytest.fixture
-def engine(
-    environment: Path,
-    wheels: Any,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    calls: Callable[[], str],
-) -> Any:
-    """Runs the engine's part of the set-up on a processor with AVX-512 and AMX."""
-    monkeypatch.setattr(llama_build, "this_machine", lambda environ: MACHINE)
-    monkeypatch.delenv("RUNNER_CMAKE_ARGS", raising=False)
-    monkeypatch.setenv("CMAKE_ARGS", "-DGGML_NATIVE=ON")
-    models = tmp_path / "models"
-    models.mkdir()
-    (models / "model.gguf").write_bytes(b"GGUF")
-
-    def run(**options: Any) -> str:
-        calls()
-        text: str = llama_build.set_up(
-            environment, ROOT / "pyproject.toml", models, tmp_path, **options
-        )
-        return text
-
-    return run
-
-
 def test_the_engine_is_built_checked_installed_and_then_left_alone(
     engine: Any,
     environment: Path,
@@ -188,19 +168,22 @@ def test_the_engine_is_built_checked_installed_and_then_left_alone(
     capsys: pytest.CaptureFixture[str],
     calls: Callable[[], str],
 ) -> None:
-    assert engine() == "llama-cpp-python 0.3.36, profile avx512"
+    assert engine() == READY_AVX512
     assert "$CMAKE_ARGS is not used" in capsys.readouterr().out
     assert "-DGGML_AVX512=ON" in (environment / "installed").read_text()
     assert "-DGGML_NATIVE=ON" not in (environment / "installed").read_text()
     record = json.loads((environment / "llama-build.json").read_text())
     assert record["profile"] == "avx512" and record["checked"] is True
+    assert record["why"] == "AMX is there but no compiler that gets it right"
+    assert record["speed"] == SPEED
+    assert json.loads((wheels.folder / record["key"] / "build.json").read_text())["speed"] == SPEED
     assert sorted(path.name for path in wheels.folder.iterdir()) == [
         ".lock",
         record["key"],
         f"{record['key']}.log",
     ]
     assert "  [2/2] c++ two.cpp" in (wheels.folder / f"{record['key']}.log").read_text()
-    assert engine() == "llama-cpp-python 0.3.36, profile avx512"
+    assert engine() == READY_AVX512
     assert calls() == ""
 
 
@@ -208,7 +191,7 @@ def test_a_build_that_crashes_makes_way_for_the_next(
     engine: Any, environment: Path, wheels: Any
 ) -> None:
     (environment / "crashing").write_text("AVX512=ON")
-    assert engine() == "llama-cpp-python 0.3.36, profile avx2"
+    assert engine() == READY_AVX2
     assert "AVX512" not in (environment / "installed").read_text()
     reasons = [json.loads(file.read_text())["reason"] for file in wheels.folder.rglob("*.json")]
     assert sorted(reasons) == ["", "killed by SIGSEGV while decoding 8 tokens of model.gguf"]
@@ -223,6 +206,21 @@ def test_another_checkout_takes_the_checked_wheel_as_it_is(
     made = calls()
     assert "--force-reinstall" in made
     assert "pip wheel" not in made and "check_llama" not in made
+
+
+def test_what_an_older_set_up_left_is_measured_once_without_building(
+    engine: Any, environment: Path, wheels: Any, calls: Callable[[], str]
+) -> None:
+    engine()
+    for file in [environment / "llama-build.json", *wheels.folder.glob("*/build.json")]:
+        record = json.loads(file.read_text())
+        file.write_text(json.dumps({k: v for k, v in record.items() if k not in ("speed", "why")}))
+    engine()
+    made = calls()
+    assert "model.gguf measure" in made and "pip wheel" not in made
+    assert json.loads((environment / "llama-build.json").read_text())["speed"] == SPEED
+    engine()
+    assert calls() == ""
 
 
 def test_an_engine_that_was_removed_is_installed_again(
@@ -241,7 +239,7 @@ def test_a_wheel_without_a_model_to_check_it_is_checked_later(
     assert "not checked: there is no model file" in engine()
     (environment / "crashing").write_text("AVX512=ON")
     (tmp_path / "models" / "model.gguf").write_bytes(b"GGUF")
-    assert engine() == "llama-cpp-python 0.3.36, profile avx2"
+    assert engine() == READY_AVX2
 
 
 def test_when_every_build_crashes_none_stays_installed(
@@ -276,21 +274,19 @@ def test_a_failure_before_compiling_stops_at_once(engine: Any, environment: Path
 
 
 def test_a_missing_compiler_is_named_with_the_package_to_install(
-    engine: Any, environment: Path, monkeypatch: pytest.MonkeyPatch, calls: Callable[[], str]
+    engine: Any, amx_machine: Any, calls: Callable[[], str]
 ) -> None:
-    monkeypatch.setattr(llama_build, "this_machine", lambda environ: NO_COMPILER)
     with pytest.raises(children.SetupError, match=r"build-essential.*gcc-c\+\+"):
-        engine()
+        engine(machine=replace(amx_machine, compiler=None))
     assert calls() == ""
 
 
 def test_no_compiler_is_needed_with_a_cached_wheel(
-    engine: Any, environment: Path, monkeypatch: pytest.MonkeyPatch
+    engine: Any, amx_machine: Any, environment: Path
 ) -> None:
     engine()
     (environment / "llama-build.json").unlink()
-    monkeypatch.setattr(llama_build, "this_machine", lambda environ: NO_COMPILER)
-    assert engine() == "llama-cpp-python 0.3.36, profile avx512"
+    assert engine(machine=replace(amx_machine, compiler=None)) == READY_AVX512
 
 
 def test_an_interrupted_build_leaves_no_process_and_no_files(
@@ -344,15 +340,3 @@ def test_the_version_is_the_one_of_the_llama_extra() -> None:
     assert any(other.startswith("numpy") for other in others)
     with pytest.raises(children.SetupError, match="expected `llama = "):
         llama_build.requirements('[project.optional-dependencies]\nllama = ["numpy"]\n')
-
-
-def test_large_models_are_left_out_of_the_check(tmp_path: Path) -> None:
-    sizes = {"huge.gguf": 9_000_000_000, "mid.gguf": 4000, "small.gguf": 300, "notes.txt": 1}
-    for name, size in sizes.items():
-        with (tmp_path / name).open("wb") as file:
-            file.truncate(size)
-    found = llama_build.check_files(tmp_path)
-    assert [path.name for path in found] == ["small.gguf", "mid.gguf"]
-    for name in ("small.gguf", "mid.gguf"):
-        (tmp_path / name).unlink()
-    assert [path.name for path in llama_build.check_files(tmp_path)] == ["huge.gguf"]

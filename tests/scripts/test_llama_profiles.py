@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,18 +11,18 @@ from typing import Any
 import pytest
 
 children: Any = importlib.import_module("children")
+compilers: Any = importlib.import_module("compilers")
 profiles: Any = importlib.import_module("llama_profiles")
 
-GCC_12 = (
-    "g++ (Debian 12.2.0-14+deb12u1) 12.2.0\n"
-    "Copyright (C) 2022 Free Software Foundation, Inc.\nThis is free software\n"
-)
-GCC_13 = GCC_12.replace("Debian 12.2.0-14+deb12u1) 12.2.0", "Ubuntu 13.3.0-6ubuntu2~24.04) 13.3.0")
-GCC_14 = GCC_12.replace(
-    "(Debian 12.2.0-14+deb12u1) 12.2.0", "(GCC) 14.2.1 20250110 (Red Hat 14.2.1-7)"
-)
-CLANG_19 = "Debian clang version 19.1.7 (3+b1)\nTarget: x86_64-pc-linux-gnu\n"
-CLANG_16 = "clang version 16.0.6\nTarget: x86_64-pc-linux-gnu\n"
+GCC_12_SAYS = "g++ (Debian 12.2.0-14) 12.2.0\nCopyright (C) 2022 Free Software Foundation, Inc.\n"
+CLANG_19_SAYS = "Debian clang version 19.1.7 (3+b1)\n"
+GCC_12 = compilers.Compiler("c++", "gcc", (12, 2, 0))
+GCC_13 = compilers.Compiler("c++", "gcc", (13, 3, 0))
+GCC_14 = compilers.Compiler("c++", "gcc", (14, 2, 1))
+CLANG_16 = compilers.Compiler("c++", "clang", (16, 0, 6))
+CLANG_19 = compilers.Compiler("c++", "clang", (19, 1, 7))
+NAMED_CLANG_19 = replace(CLANG_19, command="/opt/clang++-19", c_command="/opt/clang-19")
+NO_OPENMP = replace(NAMED_CLANG_19, missing="OpenMP (`apt install libomp-19-dev`)")
 
 SSE = "fpu sse sse2 ssse3 sse4_1 sse4_2"
 HASWELL = f"{SSE} avx f16c fma avx2 bmi1 bmi2"
@@ -29,34 +30,15 @@ SKYLAKE = f"{HASWELL} avx512f avx512dq avx512cd avx512bw avx512vl"
 SAPPHIRE = f"{SKYLAKE} avx512vbmi avx512_vnni avx512_bf16 amx_bf16 amx_tile amx_int8"
 
 
-def machine(features: str, compiler: str | None = GCC_12, architecture: str = "x86_64") -> Any:
-    found = profiles.parse_compiler("c++", compiler) if compiler else None
-    return profiles.Machine(architecture, frozenset(features.split()), "glibc 2.36", found)
+def machine(
+    features: str, compiler: Any = GCC_12, architecture: str = "x86_64", more: tuple[Any, ...] = ()
+) -> Any:
+    found = frozenset(features.split())
+    return profiles.Machine(architecture, found, "glibc 2.36", compiler, more)
 
 
-def names(found: Any, **options: str) -> list[str]:
+def names(found: Any, **options: Any) -> list[str]:
     return [profile.name for profile in profiles.ladder(found, **options)]
-
-
-@pytest.mark.parametrize(
-    ("text", "name", "version", "good"),
-    [
-        (GCC_12, "gcc", (12, 2, 0), False),
-        (GCC_13, "gcc", (13, 3, 0), False),
-        (GCC_14, "gcc", (14, 2, 1), True),
-        (CLANG_16, "clang", (16, 0, 6), False),
-        (CLANG_19, "clang", (19, 1, 7), True),
-    ],
-)
-def test_compiler_versions_are_read(
-    text: str, name: str, version: tuple[int, ...], good: bool
-) -> None:
-    compiler = profiles.parse_compiler("c++", text)
-    assert (compiler.name, compiler.version, compiler.good_for_amx) == (name, version, good)
-
-
-def test_an_unknown_compiler_is_none_of_ours() -> None:
-    assert profiles.parse_compiler("icc", "icc (ICC) 2021.7.1 20221019") is None
 
 
 @pytest.mark.parametrize("key", ["flags\t\t", "Features\t"])
@@ -128,14 +110,50 @@ def test_a_forced_profile_must_be_one_that_can_run(forced: str) -> None:
         profiles.ladder(machine(HASWELL), forced=forced)
 
 
-def test_the_compiler_of_the_users_cmake_flags_counts(tmp_path: Path) -> None:
-    fake = tmp_path / "clang++-19"
-    fake.write_text(f"#!/bin/sh\ncat <<'END'\n{CLANG_19}END\n")
-    fake.chmod(0o755)
-    by_flag = {"RUNNER_CMAKE_ARGS": f"-DCMAKE_CXX_COMPILER={fake}", "CXX": "/nowhere/g++"}
-    assert profiles.this_machine(by_flag).compiler.name == "clang"
-    assert profiles.this_machine({"CXX": str(fake)}).compiler.version == (19, 1, 7)
-    assert profiles.this_machine({"CXX": "/nowhere/g++"}).compiler is None
+def test_another_compiler_that_gets_amx_right_builds_the_native_profile_alone() -> None:
+    found = profiles.ladder(machine(SAPPHIRE, GCC_12, more=(NAMED_CLANG_19,)))
+    assert [profile.name for profile in found] == ["native", "avx512", "avx2", "baseline"]
+    assert [profile.compiler for profile in found] == [NAMED_CLANG_19, None, None, None]
+
+
+def test_the_users_own_compiler_goes_before_others_and_each_version_is_tried_once() -> None:
+    found = machine(SAPPHIRE, GCC_14, more=(NAMED_CLANG_19, replace(GCC_14, command="g++-14")))
+    natives = [one.compiler for one in profiles.ladder(found) if one.name == "native"]
+    assert natives == [GCC_14, NAMED_CLANG_19]
+
+
+def test_a_compiler_without_openmp_is_passed_over() -> None:
+    assert names(machine(SAPPHIRE, GCC_12, more=(NO_OPENMP,))) == ["avx512", "avx2", "baseline"]
+
+
+@pytest.mark.parametrize(
+    ("features", "more", "expected"),
+    [
+        (HASWELL, (), ["native", "avx2", "baseline"]),
+        (SAPPHIRE, (), ["avx512", "avx2", "baseline"]),
+        (SAPPHIRE, (NAMED_CLANG_19,), ["native", "avx512", "avx2", "baseline"]),
+    ],
+)
+def test_a_comparison_has_native_wherever_it_is_sound(
+    features: str, more: tuple[Any, ...], expected: list[str]
+) -> None:
+    assert names(machine(features, more=more), every=True) == expected
+
+
+def test_compilers_are_looked_for_only_where_there_is_amx(
+    tmp_path: Path, put_compiler: Callable[..., Path]
+) -> None:
+    put_compiler("c++", GCC_12_SAYS)
+    put_compiler("clang++-19", CLANG_19_SAYS)
+    put_compiler("clang-19", CLANG_19_SAYS)
+    environ = {"CXX": str(tmp_path / "bin" / "c++"), "PATH": str(tmp_path / "bin")}
+    cpuinfo = tmp_path / "cpuinfo"
+    cpuinfo.write_text(f"flags\t: {SAPPHIRE}\n")
+    found = profiles.this_machine(environ, cpuinfo)
+    assert str(found.compiler) == "gcc 12.2.0"
+    assert [str(one) for one in found.for_amx] == ["clang 19.1.7"]
+    cpuinfo.write_text(f"flags\t: {SKYLAKE}\n")
+    assert profiles.this_machine(environ, cpuinfo).more == ()
 
 
 def keys(found: Any, *, version: str = "0.3.36", extra: str = "") -> dict[str, str]:
@@ -164,6 +182,24 @@ def test_only_the_native_key_depends_on_the_compiler() -> None:
     gcc, clang = keys(machine(SAPPHIRE, GCC_14)), keys(machine(SAPPHIRE, CLANG_19))
     assert gcc["native"] != clang["native"]
     assert gcc["avx512"] == clang["avx512"] == keys(machine(SAPPHIRE, None))["avx512"]
+
+
+def test_wheels_of_earlier_set_ups_keep_their_keys() -> None:
+    assert keys(machine(SAPPHIRE, GCC_14)) == {
+        "native": "0.3.36-native-ddf5123d035b",
+        "avx512": "0.3.36-avx512-116bfac4ae6e",
+        "avx2": "0.3.36-avx2-76c271487f78",
+        "baseline": "0.3.36-baseline-39467a3a7118",
+    }
+    assert keys(machine("fp asimd", GCC_14, "aarch64")) == {
+        "native": "0.3.36-native-adfadb6cd9e0",
+        "portable": "0.3.36-portable-16713aa8dc48",
+    }
+
+
+def test_a_key_is_that_of_the_compiler_not_of_how_it_is_called() -> None:
+    by_default = keys(machine(SAPPHIRE, CLANG_19))
+    assert keys(machine(SAPPHIRE, GCC_12, more=(NAMED_CLANG_19,))) == by_default
 
 
 def test_only_features_that_are_used_are_in_a_key() -> None:
