@@ -207,7 +207,7 @@ def note(machine: Machine) -> None:
         say(
             "  note: this processor has AMX, but no compiler here gets it right. "
             "`apt install clang-19 libomp-19-dev` and another set-up bring prompts about 4 times "
-            "faster on Q4_0/Q4_1 weights and 1.5 times on Q4_K, as measured"
+            "faster on Q4_1 weights and 1.5 times on Q4_K, as measured"
         )
     if os.environ.get("CMAKE_ARGS"):
         say(f"  note: $CMAKE_ARGS is not used; put its flags in ${SETTING_CMAKE_ARGS}")
