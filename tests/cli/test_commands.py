@@ -308,6 +308,7 @@ def test_doctor_names_what_is_missing(home):
 def test_every_command_has_help_and_json(home):
     commands = [
         ["run"], ["parse"], ["doctor"], ["models", "list"], ["models", "show"], ["models", "pull"],
+        ["models", "cache", "list"], ["models", "cache", "clear"],
         ["tools", "list"], ["tools", "show"], ["grammar", "show"], ["record", "list"],
         ["record", "show"], ["bench", "run"], ["bench", "protocol"],
     ]  # fmt: skip
