@@ -349,17 +349,6 @@ def test_an_interrupted_run_closes_its_transcript_and_ends_with_130(home, number
     assert (last["event"], last["status"]) == ("run.end", "interrupted")
 
 
-def test_help_imports_nothing_heavy():
-    code = (
-        "import sys\nsys.argv = ['runner', '--help']\nfrom runner.cli import main\n"
-        "try:\n    main()\nexcept SystemExit:\n    pass\n"
-        "heavy = {'lark', 'jinja2', 'jsonschema', 'json_repair', 'numpy', 'llama_cpp', 'psutil'}\n"
-        "print(sorted(heavy & set(sys.modules)), file=sys.stderr)\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stderr.strip() == "[]"
-
-
 def test_an_answer_can_be_printed_where_the_locale_cannot_encode_it(home, monkeypatch):
     (home / "turns.txt").write_text("ANSWER: caf\u00e9")
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
