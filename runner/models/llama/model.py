@@ -162,7 +162,7 @@ class LlamaModel(Closing):
         if self._worker is None:
             worker = WorkerProcess()
             try:
-                worker.load(self._settings, self._folder)
+                worker.load(self._name, self._settings, self._folder)
             except (RunnerError, KeyboardInterrupt):
                 worker.end()
                 raise

@@ -75,7 +75,7 @@ class WorkerProcess:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def load(self, settings: ModelSettings, folder: Path) -> None:
+    def load(self, name: str, settings: ModelSettings, folder: Path) -> None:
         """Load the model.
 
         Raises
@@ -83,7 +83,7 @@ class WorkerProcess:
         RunnerError
             What the engine raised, or a `WorkerError` when the worker died.
         """
-        self._send({"settings": settings.public(), "folder": str(folder)})
+        self._send({"name": name, "settings": settings.public(), "folder": str(folder)})
         event = self._receive()
         while event["event"] == "loading":
             event = self._receive()

@@ -99,6 +99,7 @@ class Requests:
 
 def _serve(requests: Requests, events: Events) -> None:
     from runner.models.llama.engine import Engine
+    from runner.models.llama.state_cache import default_state_cache
 
     load = requests.next()
     settings = ModelSettings.model_validate(load["settings"])
@@ -106,6 +107,8 @@ def _serve(requests: Requests, events: Events) -> None:
         settings,
         Path(load["folder"]),
         on_loading=lambda share: events.send({"event": "loading", "share": share}),
+        name=load["name"],
+        states=default_state_cache(),
     )
     events.send({"event": "ready", "describe": engine.describe()})
     while True:
