@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,8 @@ class Loaded:
         Most tokens in one batch.
     forgets
         Whether a part of what was read can be dropped again.
+    seconds
+        How long the file took.
     """
 
     model: Any
@@ -40,6 +43,7 @@ class Loaded:
     threads: int
     flash_attention: bool
     forgets: bool
+    seconds: float
 
 
 def load(
@@ -62,7 +66,9 @@ def load(
         There is no memory for the context.
     """
     lib.llama_backend_init()
+    started = time.perf_counter()
     model = _load_file(settings, architecture, on_loading)
+    loaded_at = time.perf_counter()
     gpu = lib.llama_supports_gpu_offload() and settings.gpu_layers != 0
     threads = settings.threads or usable_cores()
     flash = settings.flash_attention
@@ -95,6 +101,7 @@ def load(
         batch=params.n_batch,
         threads=threads,
         flash_attention=flash == "on",
+        seconds=loaded_at - started,
         forgets=not (lib.llama_model_is_recurrent(model) or lib.llama_model_is_hybrid(model)),
     )
 

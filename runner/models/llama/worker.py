@@ -99,8 +99,10 @@ class Requests:
 
 def _serve(requests: Requests, events: Events) -> None:
     from runner.models.llama.engine import Engine
+    from runner.models.llama.native_log import keep_out_details
     from runner.models.llama.state_cache import default_state_cache
 
+    keep_out_details()
     load = requests.next()
     settings = ModelSettings.model_validate(load["settings"])
     engine = Engine(
