@@ -230,6 +230,7 @@ def test_a_state_in_the_place_of_an_older_one_drives_out_no_other(cache: StateCa
     first, second = keys(2)
     cache.save(first, STATE)
     cache.save(second, STATE)
+    used(cache, second, 100)
     cache.limit = sum(entry.size for entry in cache.entries())
     cache.save(first, STATE)
     assert cache.load(second) == STATE
