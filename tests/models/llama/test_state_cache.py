@@ -284,6 +284,22 @@ def test_a_read_only_folder_still_gives_what_it_has(tmp_path: Path) -> None:
         cache.folder.parent.chmod(0o700)
 
 
+def test_a_folder_that_its_owner_made_read_only_stays_so(cache: StateCache, file: Path) -> None:
+    cache.folder.chmod(0o500)
+    reason = cache.save(keys(1)[0], STATE)
+    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o500
+    assert reason or os.geteuid() == 0  # root may write anywhere
+
+
+def test_folders_in_the_folder_are_left_alone(cache: StateCache, file: Path) -> None:
+    for name in ("old.tmp", "old.state"):
+        (cache.folder / name).mkdir()
+        os.utime(cache.folder / name, (0, 0))
+    assert cache.save(KEY, STATE) == ""
+    assert [entry.digest for entry in cache.clear()] == [KEY.digest()]
+    assert len(list(cache.folder.iterdir())) == 2
+
+
 def test_a_full_disk_is_a_reason_and_leaves_nothing_behind(cache: StateCache, file: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, limits[1]))
