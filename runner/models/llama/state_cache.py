@@ -170,7 +170,7 @@ class StateCache:
         paths = [self.folder / f"{entry.digest}{_SUFFIX}" for entry in removed]
         try:
             if name is None:
-                paths += self._paths(_UNFINISHED)
+                paths += [path for path, _ in self._files(_UNFINISHED)]
             for path in paths:
                 path.unlink(missing_ok=True)
         except OSError as error:
@@ -182,20 +182,20 @@ class StateCache:
 
     def _make_folder(self) -> None:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if self.folder.stat().st_uid == os.geteuid():
-            self.folder.chmod(0o700)
+        facts = self.folder.stat()
+        if facts.st_uid == os.geteuid() and facts.st_mode & 0o077:
+            # Closed to others; what its owner may do stays, for one made read-only on purpose.
+            self.folder.chmod(facts.st_mode & 0o700)
         check_mine(self.folder.stat())
 
-    def _paths(self, suffix: str) -> list[Path]:
+    def _files(self, suffix: str = _SUFFIX) -> list[tuple[Path, os.stat_result]]:
+        """The files with ``suffix`` that are this user's, the least recently used one first."""
         try:
-            return [path for path in self.folder.iterdir() if path.suffix == suffix]
+            paths = [path for path in self.folder.iterdir() if path.suffix == suffix]
         except FileNotFoundError:
             return []
-
-    def _files(self) -> list[tuple[Path, os.stat_result]]:
-        """The files of states that are this user's, the least recently used one first."""
         files = []
-        for path in self._paths(_SUFFIX):
+        for path in paths:
             with contextlib.suppress(FileNotFoundError):
                 facts = path.lstat()
                 if stat.S_ISREG(facts.st_mode) and facts.st_uid == os.geteuid():
@@ -219,10 +219,9 @@ class StateCache:
     def _evict(self, needed: int, *, instead_of: Path) -> None:
         """Make room for ``needed`` bytes, and remove what crashed writers left behind."""
         oldest = time.time() - _UNFINISHED_SECONDS
-        for path in self._paths(_UNFINISHED):
-            with contextlib.suppress(FileNotFoundError):
-                if path.lstat().st_mtime < oldest:
-                    path.unlink()
+        for path, facts in self._files(_UNFINISHED):
+            if facts.st_mtime < oldest:
+                path.unlink(missing_ok=True)
         files = [(path, facts.st_size) for path, facts in self._files() if path != instead_of]
         total = sum(size for _, size in files)
         for path, size in files:

@@ -230,6 +230,7 @@ def test_a_state_in_the_place_of_an_older_one_drives_out_no_other(cache: StateCa
     first, second = keys(2)
     cache.save(first, STATE)
     cache.save(second, STATE)
+    used(cache, second, 100)
     cache.limit = sum(entry.size for entry in cache.entries())
     cache.save(first, STATE)
     assert cache.load(second) == STATE
@@ -281,6 +282,22 @@ def test_a_read_only_folder_still_gives_what_it_has(tmp_path: Path) -> None:
         assert cache.load(KEY) == STATE
     finally:
         cache.folder.parent.chmod(0o700)
+
+
+def test_a_folder_that_its_owner_made_read_only_stays_so(cache: StateCache, file: Path) -> None:
+    cache.folder.chmod(0o500)
+    reason = cache.save(keys(1)[0], STATE)
+    assert stat.S_IMODE(cache.folder.stat().st_mode) == 0o500
+    assert reason or os.geteuid() == 0  # root may write anywhere
+
+
+def test_folders_in_the_folder_are_left_alone(cache: StateCache, file: Path) -> None:
+    for name in ("old.tmp", "old.state"):
+        (cache.folder / name).mkdir()
+        os.utime(cache.folder / name, (0, 0))
+    assert cache.save(KEY, STATE) == ""
+    assert [entry.digest for entry in cache.clear()] == [KEY.digest()]
+    assert len(list(cache.folder.iterdir())) == 2
 
 
 def test_a_full_disk_is_a_reason_and_leaves_nothing_behind(cache: StateCache, file: Path) -> None:
