@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from runner.cli import models_cache
 from runner.cli.options import ConfigOption
 from runner.cli.output import JsonOption, note, print_json, print_table
 from runner.core.errors import ConfigError
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from runner.models.settings import ModelSettings
 
 app = typer.Typer(help="The models of models.toml.", no_args_is_help=True)
+app.add_typer(models_cache.app, name="cache")
 
 
 @app.command("list")

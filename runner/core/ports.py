@@ -50,6 +50,7 @@ class Model(Protocol):
         seed: int,
         tools: Sequence[ToolContract] = (),
         view: View | None = None,
+        seconds: float | None = None,
     ) -> Generation:
         """Write the next assistant turn, after some thinking where the model is set to think.
 
@@ -62,6 +63,8 @@ class Model(Protocol):
             budget of its own.
         tools
             Contracts that the model's own template presents; empty where the prompt presents them.
+        seconds
+            Most seconds of wall clock; then it returns with what there is and ``stop`` "cancelled".
 
         Raises
         ------

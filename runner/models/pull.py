@@ -20,6 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from runner.core.errors import ConfigError, ModelFileError
+from runner.models.cache_folder import cache_folder
 
 _BLOCK = 1 << 20
 _ERROR_LINES = 5
@@ -125,8 +126,7 @@ def _check_present(name: str, target: Path, sha256: str) -> None:
 
 
 def _cache_folder() -> Path:
-    chosen = os.environ.get("RUNNER_CACHE_DIR")
-    return (Path(chosen) if chosen else Path.home() / ".cache" / "runner") / "models"
+    return cache_folder() / "models"
 
 
 def _cache_path(file_name: str, sha256: str) -> Path:

@@ -96,6 +96,7 @@ class ScriptedModel(Closing):
         seed: int,
         tools: Sequence[ToolContract] = (),
         view: View | None = None,
+        seconds: float | None = None,
     ) -> Generation:
         """See `runner.core.ports.Model.generate`; raises `ModelError` when the script is over."""
         request = Request(tuple(messages), grammar, max_tokens, seed, tuple(tools))

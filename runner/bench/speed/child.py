@@ -105,7 +105,8 @@ class Bench:
                 verbose=False,
             )
         rules = llama_cpp.LlamaGrammar.from_string(grammar, verbose=False)
-        written, started = [], 0.0
+        written: list[int] = []
+        started = 0.0
         for token in self._plain.generate(self.engine.prompt(messages), temp=0.0, grammar=rules):
             now = time.perf_counter()
             if not started:

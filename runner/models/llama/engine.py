@@ -32,6 +32,7 @@ _BATCH, _BATCH_GPU = 128, 512
 _SMALLEST_REPLY = 16
 _KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
 _ROW_COST = 0.5
+_LOADING_STEP = 0.02
 
 
 class Engine:
@@ -43,6 +44,8 @@ class Engine:
         Its ``path`` is absolute here.
     folder
         Folder of `models.toml`, for a template file.
+    on_loading
+        Is told now and then what share of the file is loaded, from 0 to 1.
 
     Raises
     ------
@@ -52,13 +55,18 @@ class Engine:
         llama.cpp does not load it, or its template does not compile.
     """
 
-    def __init__(self, settings: ModelSettings, folder: Path) -> None:
+    def __init__(
+        self,
+        settings: ModelSettings,
+        folder: Path,
+        on_loading: Callable[[float], None] = lambda share: None,
+    ) -> None:
         self.settings = settings
         self.header = read_header(settings.path)
         check_complete(settings.path, self.header)
         lib.llama_backend_init()
         self.threads = settings.threads or usable_cores()
-        self.model = self._load()
+        self.model = self._load(on_loading)
         self.vocabulary = Vocabulary(self.model)
         self.constraints = Constraints(self.vocabulary, settings.grammar_engine)
         self.cache = self._make_cache()
@@ -78,8 +86,19 @@ class Engine:
             self.opening_tokens = len(self.vocabulary.markup_tokens(opening))
             self.closing_tokens = len(self.vocabulary.markup_tokens(closing))
 
-    def _load(self) -> Any:
+    def _load(self, on_loading: Callable[[float], None]) -> Any:
+        told = 0.0
+
+        def progress(share: float, data: Any) -> bool:
+            nonlocal told
+            if share - told >= _LOADING_STEP:
+                told = share
+                on_loading(share)
+            return True
+
         params = lib.llama_model_default_params()
+        callback = lib.llama_progress_callback(progress)
+        params.progress_callback = callback
         layers = self.settings.gpu_layers
         params.n_gpu_layers = -1 if layers == "auto" else layers
         model = lib.llama_model_load_from_file(str(self.settings.path).encode(), params)
@@ -221,9 +240,8 @@ class Engine:
             accepted_tokens=drafts.accepted if drafts else 0,
         )
         stop: StopReason = writer.stop or "length"
-        return Generation(
-            watch.text, stop, usage, thinking, cut=self._cut(cached, kept, prompt.tokens)
-        )
+        cut = self._cut(cached, kept, prompt.tokens)
+        return Generation(watch.text, stop, usage, thinking, _notices(prompt), cut)
 
     def _read_opening(self, prompt: Prompt, on_progress: Callable[[int, int], None]) -> int:
         """Evaluate what comes before the last message; returns how many tokens were not new.
@@ -287,3 +305,13 @@ class Engine:
 def _from(before: int, on_progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
     """Progress of a second part, with the first one counted."""
     return lambda done, total: on_progress(before + done, before + total)
+
+
+def _notices(prompt: Prompt) -> tuple[str, ...]:
+    if not prompt.broken:
+        return ()
+    words = ", ".join(sorted(set(prompt.broken)))
+    return (
+        f"texts in the prompt spell what this model reads as markup: {words}. "
+        "They were taken apart, so that they stay text",
+    )

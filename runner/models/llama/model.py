@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
-import json
-import os
-import queue
-import signal
-import subprocess
-import sys
 import threading
-from collections import deque
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from runner.core.closing import Closing
 from runner.core.contract import ToolContract
 from runner.core.conversation import Generation, Message
-from runner.core.errors import ConfigError, ModelError, WorkerError
+from runner.core.errors import ConfigError, RunnerError, WorkerError
 from runner.core.ports import View
 from runner.models.llama.gguf import check_complete, read_header
+from runner.models.llama.process import WorkerProcess
 from runner.models.llama.wire import error_from_wire, generation_from_wire, tools_to_wire
 from runner.models.settings import ModelSettings
-
-SILENCE_SECONDS = 300.0
-"""A worker that says nothing for so long hangs: every batch of a prompt and every token speaks."""
-_LOG_LINES = 200
-# Threads that wait for each other spin for a short while only. libgomp's own choice spins long: one
-# busy neighbour on the same cores then makes decoding tens of times slower. A wait without any
-# spinning (OMP_WAIT_POLICY=passive) costs speed on a quiet machine; this does not.
-_THREAD_SETTINGS = {"GOMP_SPINCOUNT": "10000"}
 
 
 class LlamaModel(Closing):
@@ -66,7 +52,9 @@ class LlamaModel(Closing):
         self._name = name
         self._settings = settings
         self._folder = folder
-        self._worker: _Worker | None = None
+        self._worker: WorkerProcess | None = None
+        # The generation in progress: its worker and number there.
+        self._current: tuple[WorkerProcess, int] | None = None
         # One conversation at a time: a second thread waits.
         self._lock = threading.Lock()
 
@@ -81,7 +69,7 @@ class LlamaModel(Closing):
     @property
     def pid(self) -> int | None:
         """Process id of the worker, while one lives."""
-        return self._worker.process.pid if self._worker else None
+        return self._worker.pid if self._worker else None
 
     def describe(self) -> dict[str, Any]:
         worker = self._started()
@@ -96,13 +84,18 @@ class LlamaModel(Closing):
         seed: int,
         tools: Sequence[ToolContract] = (),
         view: View | None = None,
+        seconds: float | None = None,
     ) -> Generation:
         """See `runner.core.ports.Model.generate`.
+
+        A worker that dies or hangs is replaced once: the conversation is read again and the turn
+        is written anew. The view is told by an event ``model.restarted``, the generation has a
+        notice. An interrupt (`KeyboardInterrupt`) ends the turn, not the worker.
 
         Raises
         ------
         WorkerError
-            The worker died or fell silent; ``log`` has its last lines.
+            The worker died or hung twice; ``log`` has its last lines.
         """
         request = {
             "messages": [asdict(message) for message in messages],
@@ -110,20 +103,31 @@ class LlamaModel(Closing):
             "max_tokens": max_tokens,
             "seed": seed,
             "tools": tools_to_wire(tools),
+            "seconds": seconds,
         }
         with self._lock:
-            worker = self._started()
-            event = None
             try:
-                worker.send(request)
-                event = worker.last_event(view)
-            finally:
-                if event is None:
-                    # It died, or it still writes a turn that nobody waits for.
-                    self.close()
-            if event["event"] == "error":
-                raise error_from_wire(event, tuple(worker.log))
-            return generation_from_wire(event)
+                return self._ask(request, view)
+            except _DiedError as death:
+                problem = str(death.error)
+                if view is not None:
+                    view.event("model.restarted", {"problem": problem, "log": death.error.log})
+            try:
+                generation = self._ask(request, view)
+            except _DiedError as death:
+                raise death.error from None
+        notice = f"the model was restarted in the middle of this turn: {problem}"
+        return replace(generation, notices=(notice, *generation.notices))
+
+    def cancel(self) -> None:
+        """End the generation in progress, which then returns with ``stop`` "cancelled".
+
+        From any thread; without effect where there is none.
+        """
+        current = self._current
+        if current is not None:
+            worker, number = current
+            worker.cancel(number)
 
     def close(self) -> None:
         """End the worker, and with it all memory of the model."""
@@ -131,131 +135,44 @@ class LlamaModel(Closing):
             self._worker.end()
             self._worker = None
 
-    def _started(self) -> _Worker:
-        if self._worker is not None and self._worker.process.poll() is not None:
+    def _ask(self, request: dict[str, Any], view: View | None) -> Generation:
+        worker = self._started()
+        number = event = None
+        died = False
+        try:
+            number = worker.ask(request)
+            self._current = worker, number
+            event = worker.answer(number, view)
+        except WorkerError as error:
+            died = True
+            raise _DiedError(error) from None
+        finally:
+            self._current = None
+            # Somebody interrupted us, or the view failed: the turn ends, and with it the worker
+            # only where that takes too long.
+            if event is None and (died or number is None or not worker.give_up(number)):
+                self.close()
+        if event["event"] == "error":
+            raise error_from_wire(event, tuple(worker.log))
+        return generation_from_wire(event)
+
+    def _started(self) -> WorkerProcess:
+        if self._worker is not None and not self._worker.is_alive():
             self.close()
         if self._worker is None:
-            worker = _Worker()
+            worker = WorkerProcess()
             try:
                 worker.load(self._settings, self._folder)
-            except (ModelError, ConfigError, KeyboardInterrupt):
+            except (RunnerError, KeyboardInterrupt):
                 worker.end()
                 raise
             self._worker = worker
         return self._worker
 
 
-class _Worker:
-    """One worker process, its event queue and the last lines of its log."""
+class _DiedError(Exception):
+    """A worker died or hung in the middle of a generation."""
 
-    def __init__(self) -> None:
-        self.description: dict[str, Any] = {}
-        self.log: deque[str] = deque(maxlen=_LOG_LINES)
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "runner.models.llama.worker"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            # Not the user's folder: a module of that name there would be imported instead.
-            cwd="/",
-            env={**_THREAD_SETTINGS, **os.environ, "PYTHONPATH": _python_path()},
-            # Ctrl-C at the terminal is for the parent, which then ends the worker.
-            start_new_session=True,
-        )
-        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
-        self._readers = [
-            threading.Thread(target=self._read_events, args=(self.process.stdout,), daemon=True),
-            threading.Thread(target=self._read_log, args=(self.process.stderr,), daemon=True),
-        ]
-        for reader in self._readers:
-            reader.start()
-
-    def load(self, settings: ModelSettings, folder: Path) -> None:
-        self.send({"settings": settings.public(), "folder": str(folder)})
-        event = self.receive()
-        if event["event"] == "error":
-            self.process.wait()
-            self._readers[1].join()
-            raise error_from_wire(event, tuple(self.log))
-        self.description = event["describe"]
-
-    def send(self, message: dict[str, Any]) -> None:
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write(json.dumps(message).encode() + b"\n")
-            self.process.stdin.flush()
-        except BrokenPipeError:
-            raise self._death() from None
-
-    def last_event(self, view: View | None) -> dict[str, Any]:
-        """What a generation ends with; everything before it goes to ``view``."""
-        while True:
-            event = self.receive()
-            if event["event"] in ("done", "error"):
-                return event
-            if view is not None and event["event"] == "text":
-                view.text(event["piece"])
-            elif view is not None and event["event"] == "thinking":
-                view.thinking(event["piece"])
-            elif view is not None and event["event"] == "progress":
-                view.progress(event["done"], event["total"])
-
-    def receive(self) -> dict[str, Any]:
-        """The next event; raises `WorkerError` when the worker died or fell silent."""
-        try:
-            event = self._events.get(timeout=SILENCE_SECONDS)
-        except queue.Empty:
-            raise WorkerError(
-                f"the worker of the model has been silent for {SILENCE_SECONDS:.0f} seconds",
-                hint="the machine may be overloaded; it was ended, run the task again",
-                log=tuple(self.log),
-            ) from None
-        if event is None:
-            raise self._death()
-        return event
-
-    def end(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for reader in self._readers:
-            reader.join()
-        for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
-            assert pipe is not None
-            try:
-                pipe.close()
-            except BrokenPipeError:
-                continue  # a request was still in the buffer
-
-    def _death(self) -> WorkerError:
-        code = self.process.wait()
-        self._readers[1].join()
-        how = f"exit code {code}"
-        hint = "its last words are in the transcript; run the task again"
-        if code < 0:
-            known = {number.value: number.name for number in signal.Signals}
-            how = f"killed by {known.get(-code, f'signal {-code}')}"
-        if code == -signal.SIGKILL:
-            hint = "if nobody ended it, the machine ran out of memory: lower `context`"
-        elif code in (-signal.SIGSEGV, -signal.SIGILL, -signal.SIGABRT):
-            hint = "the engine itself crashed; `runner doctor` tests the build on this machine"
-        return WorkerError(
-            f"the worker process of the model ended in the middle of its work ({how})",
-            hint=hint,
-            log=tuple(self.log),
-        )
-
-    def _read_events(self, pipe: IO[bytes]) -> None:
-        for line in pipe:
-            self._events.put(json.loads(line))
-        self._events.put(None)
-
-    def _read_log(self, pipe: IO[bytes]) -> None:
-        for line in pipe:
-            self.log.append(line.decode("utf-8", "replace").rstrip())
-
-
-def _python_path() -> str:
-    """Makes this very package importable in the worker, however the parent found it."""
-    mine = str(Path(__file__).resolve().parents[3])
-    theirs = os.environ.get("PYTHONPATH", "")
-    return os.pathsep.join(filter(None, [mine, theirs]))
+    def __init__(self, error: WorkerError) -> None:
+        super().__init__(str(error))
+        self.error = error

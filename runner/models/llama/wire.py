@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runner.core import errors
-from runner.core.contract import ToolContract
 from runner.core.conversation import Generation, Usage
+
+if TYPE_CHECKING:
+    from runner.core.contract import ToolContract
 
 
 def tools_to_wire(tools: Sequence[ToolContract]) -> list[dict[str, Any]]:

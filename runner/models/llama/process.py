@@ -1,0 +1,234 @@
+"""The parent's side of one worker process: messages, patience, and how it ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import IO, Any
+
+from runner.core.errors import WorkerError
+from runner.core.ports import View
+from runner.models.llama.wire import error_from_wire
+from runner.models.settings import ModelSettings
+
+SILENCE_SECONDS = 60.0
+"""A worker that says nothing at all for so long is stopped or starved: it has a heartbeat."""
+HANG_SECONDS = 300.0
+"""A worker that makes no progress for so long hangs: every batch and every token is progress."""
+CANCEL_SECONDS = 1.0
+"""How long a cancelled generation may take to end before its worker is ended instead."""
+_LOG_LINES = 200
+# Threads that wait for each other spin for a short while only. libgomp's own choice spins long: one
+# busy neighbour on the same cores then makes decoding tens of times slower. A wait without any
+# spinning (OMP_WAIT_POLICY=passive) costs speed on a quiet machine; this does not.
+_THREAD_SETTINGS = {"GOMP_SPINCOUNT": "10000"}
+
+
+class WorkerProcess:
+    """One worker process, its event queue and the last lines of its log.
+
+    Attributes
+    ----------
+    description
+        What the engine says about itself, once it is loaded.
+    log
+        The last lines that native code wrote.
+    """
+
+    def __init__(self) -> None:
+        self.description: dict[str, Any] = {}
+        self.log: deque[str] = deque(maxlen=_LOG_LINES)
+        self._requests = 0
+        self._sending = threading.Lock()
+        self._out_of_memory = _out_of_memory_kills()
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "runner.models.llama.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            # Not the user's folder: a module of that name there would be imported instead.
+            cwd="/",
+            env={**_THREAD_SETTINGS, **os.environ, "PYTHONPATH": _python_path()},
+            # Ctrl-C at the terminal is for the parent, which then ends the worker's turn.
+            start_new_session=True,
+        )
+        self._events: queue.Queue[dict[str, Any] | None] = queue.Queue()
+        self._readers = [
+            threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._read_log, args=(self._process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def load(self, settings: ModelSettings, folder: Path) -> None:
+        """Load the model.
+
+        Raises
+        ------
+        RunnerError
+            What the engine raised, or a `WorkerError` when the worker died.
+        """
+        self._send({"settings": settings.public(), "folder": str(folder)})
+        event = self._receive()
+        while event["event"] == "loading":
+            event = self._receive()
+        if event["event"] == "error":
+            self._process.wait()
+            self._readers[1].join()
+            raise error_from_wire(event, tuple(self.log))
+        self.description = event["describe"]
+
+    def ask(self, request: dict[str, Any]) -> int:
+        """Send a request for a generation; returns its number."""
+        self._requests += 1
+        self._send({"id": self._requests, "generate": request})
+        return self._requests
+
+    def cancel(self, number: int) -> None:
+        """Ask the worker to end a generation now; one that has ended is not touched."""
+        self._send({"cancel": number})
+
+    def answer(self, number: int, view: View | None) -> dict[str, Any]:
+        """What a generation ends with; everything before it goes to ``view``.
+
+        Raises
+        ------
+        WorkerError
+            The worker died, fell silent or hangs.
+        """
+        while True:
+            event = self._receive()
+            if event.get("id") != number:
+                continue  # of a generation that nobody waits for any more
+            if event["event"] in ("done", "error"):
+                return event
+            if view is not None and event["event"] == "text":
+                view.text(event["piece"])
+            elif view is not None and event["event"] == "thinking":
+                view.thinking(event["piece"])
+            elif view is not None and event["event"] == "progress":
+                view.progress(event["done"], event["total"])
+
+    def give_up(self, number: int) -> bool:
+        """Cancel a generation and wait a moment for its end; whether the worker can go on."""
+        until = time.monotonic() + CANCEL_SECONDS
+        try:
+            self.cancel(number)
+            while True:
+                event = self._events.get(timeout=max(until - time.monotonic(), 0))
+                if event is None:
+                    return False
+                if event.get("id") == number and event["event"] in ("done", "error"):
+                    return True
+        except (WorkerError, queue.Empty):
+            return False
+
+    def end(self) -> None:
+        """Kill the process and give back all that belongs to it."""
+        self._process.kill()
+        self._process.wait()
+        for reader in self._readers:
+            reader.join()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            assert pipe is not None
+            try:
+                pipe.close()
+            except BrokenPipeError:
+                continue  # a request was still in the buffer
+
+    def _send(self, message: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        try:
+            with self._sending:
+                self._process.stdin.write(json.dumps(message).encode() + b"\n")
+                self._process.stdin.flush()
+        except BrokenPipeError:
+            raise self._death() from None
+
+    def _receive(self) -> dict[str, Any]:
+        """The next event that is more than a heartbeat."""
+        until = time.monotonic() + HANG_SECONDS
+        while True:
+            left = max(until - time.monotonic(), 0)
+            try:
+                event = self._events.get(timeout=min(left, SILENCE_SECONDS))
+            except queue.Empty:
+                raise self._hang(left) from None
+            if event is None:
+                raise self._death()
+            if event["event"] != "alive":
+                return event
+
+    def _hang(self, left: float) -> WorkerError:
+        if left > SILENCE_SECONDS:
+            what = f"has been silent for {SILENCE_SECONDS:.0f} seconds"
+        else:
+            what = f"has made no progress for {HANG_SECONDS:.0f} seconds"
+        return WorkerError(
+            f"the worker process of the model {what}",
+            hint="the machine may be overloaded or swapping; the worker is ended",
+            log=tuple(self.log),
+        )
+
+    def _death(self) -> WorkerError:
+        code = self._process.wait()
+        self._readers[1].join()
+        how = f"exit code {code}"
+        hint = "its last words are in the transcript; run the task again"
+        if code < 0:
+            known = {number.value: number.name for number in signal.Signals}
+            how = f"killed by {known.get(-code, f'signal {-code}')}"
+        if code == -signal.SIGKILL and _out_of_memory_kills() > self._out_of_memory:
+            how += ", out of memory"
+            hint = "lower `context` for this model in models.toml, or use a smaller model"
+        elif code == -signal.SIGKILL:
+            hint = "if nobody ended it, the machine ran out of memory: lower `context`"
+        elif code in (-signal.SIGSEGV, -signal.SIGILL, -signal.SIGABRT):
+            hint = "the engine itself crashed; `runner doctor` tests the build on this machine"
+        return WorkerError(
+            f"the worker process of the model ended in the middle of its work ({how})",
+            hint=hint,
+            log=tuple(self.log),
+        )
+
+    def _read_events(self, pipe: IO[bytes]) -> None:
+        for line in pipe:
+            # A line that the worker's death cut off is no event.
+            if line.endswith(b"\n"):
+                self._events.put(json.loads(line))
+        self._events.put(None)
+
+    def _read_log(self, pipe: IO[bytes]) -> None:
+        for line in pipe:
+            self.log.append(line.decode("utf-8", "replace").rstrip())
+
+
+def _out_of_memory_kills() -> int:
+    """How many processes the kernel has killed for want of memory since it started."""
+    try:
+        lines = Path("/proc/vmstat").read_text().splitlines()
+    except OSError:
+        return 0
+    return sum(int(line.split()[1]) for line in lines if line.startswith("oom_kill "))
+
+
+def _python_path() -> str:
+    """Makes this very package importable in the worker, however the parent found it."""
+    mine = str(Path(__file__).resolve().parents[3])
+    theirs = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(filter(None, [mine, theirs]))
