@@ -33,7 +33,9 @@ def test_a_tiny_model_writes_as_many_tokens_as_it_may(engine):
 
 
 def test_a_tiny_model_follows_a_grammar(engine):
-    generation = generate(engine, grammar='root ::= "ACTION: {\\"tool\\": \\"add\\"}"', max_tokens=40)
+    generation = generate(
+        engine, grammar='root ::= "ACTION: {\\"tool\\": \\"add\\"}"', max_tokens=40
+    )
     assert generation.text == 'ACTION: {"tool": "add"}'
     assert generation.stop == "end"
 

@@ -201,9 +201,7 @@ def test_a_pause_of_the_parent_is_not_held_against_the_worker(slow_file, tmp_pat
 
 
 @pytest.mark.parametrize("moment", ["text", "progress"])
-def test_a_turn_is_cancelled_from_another_thread_and_the_worker_goes_on(
-    model, undisturbed, moment
-):
+def test_a_turn_is_cancelled_from_another_thread_and_the_worker_goes_on(model, undisturbed, moment):
     model.describe()
     pid = model.pid
     cancel = threading.Thread(target=model.cancel)

@@ -26,7 +26,7 @@ _WORDS = (
     "ACTION ANSWER THOUGHT OBSERVATION tool params name value result call add number query "
     "system user assistant the and of to in is it you that for with not are this have what one "
     "true false null"
-).split()
+)
 _PIECES = ('{"', '":', '"}', '"}}', '","', ' {"', ' "', "\n\n", "  ")
 
 Tensors = Callable[[GGUFWriter, "_Weights"], None]
@@ -210,8 +210,9 @@ def _byte_letters() -> list[str]:
 
 def _merges(letters: list[str]) -> tuple[list[str], list[str]]:
     """Merges that build words from the left, and the tokens that come of them."""
+    words = _WORDS.split()
     merges: dict[str, str] = {}
-    for word in [*_WORDS, *(f" {word}" for word in _WORDS), *_PIECES]:
+    for word in [*words, *(f" {word}" for word in words), *_PIECES]:
         spelled = "".join(letters[byte] for byte in word.encode())
         for end in range(1, len(spelled)):
             merges.setdefault(f"{spelled[:end]} {spelled[end]}", spelled[: end + 1])
