@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from runner.core.errors import ToolError
 # A busy machine is no fault of the code: no test is timed.
 settings.register_profile("runner", deadline=None)
 settings.load_profile("runner")
+# No test finds what another has left on disk; tests of that have a folder of their own.
+os.environ["RUNNER_STATE_CACHE_MB"] = "0"
 
 
 @pytest.fixture(autouse=True)

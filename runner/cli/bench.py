@@ -133,6 +133,77 @@ def protocol(as_json: JsonOption = False) -> None:
     )
 
 
+@app.command()
+def speed(
+    model: Annotated[
+        str | None, typer.Option(help="Name in models.toml. Default: its `default`.")
+    ] = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="May be repeated: calls, copies, answers, run, same, start, busy, memory. "
+            "Default: all but 'same', which compares texts for some minutes.",
+            show_default=False,
+        ),
+    ] = None,
+    tasks: Annotated[int, typer.Option(min=1, max=200, help="Tasks that 'same' compares.")] = 200,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the JSON document here too.", show_default=False)
+    ] = None,
+    config: ConfigOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure the engine with one model, beside llama-cpp-python's own way. Takes minutes.
+
+    Every ratio is from runs that alternate in one process. Let the machine be quiet meanwhile.
+    """
+    from runner.bench.speed.report import PARTS, measure, ratios
+    from runner.models import load_catalog
+
+    parts = part or [name for name in PARTS if name != "same"]
+    unknown = [name for name in parts if name not in PARTS]
+    if unknown:
+        raise ConfigError(
+            f"--part: expected one of {', '.join(PARTS)}, found {unknown[0]!r}",
+            hint="leave it out for all of them but 'same'",
+        )
+    catalog = load_catalog(config)
+    name = catalog.name_of(model)
+    settings = catalog.models[name]
+    if settings.kind != "gguf":
+        raise ConfigError(
+            f"model {name!r} is of kind {settings.kind!r}: only GGUF models have a speed",
+            hint="choose another with --model",
+        )
+    figures = measure(name, settings, catalog.file.parent, parts, tasks, lambda t: note(f"  {t}"))
+    found = ratios(figures)
+    document = {"suite": "speed", "model": name, "figures": figures,
+                "ratios": [ratio.to_json() for ratio in found]}  # fmt: skip
+    if out is not None:
+        out.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
+        note(f"written to {out}")
+    if as_json:
+        print_json(document)
+        return
+    for kind in ("calls", "copies", "answers"):
+        if kind in figures:
+            rates = figures[kind]["tokens_per_second"].items()
+            typer.echo(f"{kind}, tokens a second: " + ", ".join(f"{k} {v:.1f}" for k, v in rates))
+    print_table(
+        ("part", "what", "value", "target", "met"),
+        [
+            (
+                ratio.part,
+                ratio.what,
+                f"{ratio.value:.3g}",
+                f"{'<=' if ratio.most else '>='} {ratio.target:g}",
+                "yes" if ratio.met else "no",
+            )
+            for ratio in found
+        ],
+    )
+
+
 def _show_outcome(outcome: Any) -> None:
     mark = "solved" if outcome.solved else "failed"
     note(f"  {mark}  {outcome.task} ({outcome.turns} turns, {outcome.seconds:.1f} s)")

@@ -62,7 +62,7 @@ def engine_with():
         import llama_cpp as lib
 
         lib.llama_free(engine.cache._context)
-        lib.llama_model_free(engine.model)
+        lib.llama_model_free(engine.loaded.model)
 
 
 def write(engine, messages=HELLO, grammar=GRAMMAR, most=20):

@@ -99,8 +99,8 @@ class Bench:
             self._plain = llama_cpp.Llama(
                 str(self.settings.path),
                 n_ctx=self.engine.window,
-                n_threads=self.engine.threads,
-                n_threads_batch=self.engine.threads,
+                n_threads=self.engine.loaded.threads,
+                n_threads_batch=self.engine.loaded.threads,
                 n_gpu_layers=0 if self.settings.gpu_layers == 0 else -1,
                 verbose=False,
             )

@@ -5,34 +5,32 @@ from __future__ import annotations
 import codecs
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import llama_cpp as lib
 
 from runner.core.conversation import Generation, Message, StopReason, Usage
-from runner.core.errors import ContextOverflowError, ModelError, ModelFileError
+from runner.core.errors import ContextOverflowError
 from runner.models.llama.cache import Cache, CancelledError
 from runner.models.llama.constraint import Constraints
-from runner.models.llama.drafts import MOST, Drafts
+from runner.models.llama.drafts import Drafts
 from runner.models.llama.gguf import check_complete, read_header
+from runner.models.llama.loading import Loaded, load
+from runner.models.llama.openings import Openings
 from runner.models.llama.prompt import Prompt, PromptWriter
 from runner.models.llama.sampler import Sampler
+from runner.models.llama.state_cache import StateCache, StateKey, model_identity
 from runner.models.llama.template import load_template
 from runner.models.llama.thinking import forced_close, own_close
-from runner.models.llama.threads import usable_cores
 from runner.models.llama.vocabulary import Vocabulary
 from runner.models.llama.watch import TextWatch
 from runner.models.llama.writer import Writer
 from runner.models.settings import ModelSettings
 
-DEFAULT_CONTEXT = 4096
-_BATCH, _BATCH_GPU = 128, 512
-"""Prompt tokens a batch: on a CPU larger ones are no faster, take memory and hide the progress."""
 _SMALLEST_REPLY = 16
-_KV_TYPES = {"f16": lib.GGML_TYPE_F16, "q8_0": lib.GGML_TYPE_Q8_0}
 _ROW_COST = 0.5
-_LOADING_STEP = 0.02
 
 
 class Engine:
@@ -46,6 +44,10 @@ class Engine:
         Folder of `models.toml`, for a template file.
     on_loading
         Is told now and then what share of the file is loaded, from 0 to 1.
+    name
+        The model's name in `models.toml`, for the states on disk.
+    states
+        Where the state behind an opening is kept for the next start, or None.
 
     Raises
     ------
@@ -60,16 +62,23 @@ class Engine:
         settings: ModelSettings,
         folder: Path,
         on_loading: Callable[[float], None] = lambda share: None,
+        *,
+        name: str = "",
+        states: StateCache | None = None,
     ) -> None:
         self.settings = settings
         self.header = read_header(settings.path)
         check_complete(settings.path, self.header)
-        lib.llama_backend_init()
-        self.threads = settings.threads or usable_cores()
-        self.model = self._load(on_loading)
-        self.vocabulary = Vocabulary(self.model)
+        self.loaded = loaded = load(settings, self.header.architecture, on_loading)
+        self.vocabulary = Vocabulary(loaded.model)
         self.constraints = Constraints(self.vocabulary, settings.grammar_engine)
-        self.cache = self._make_cache()
+        self.cache = Cache(
+            loaded.context,
+            batch=loaded.batch,
+            vocabulary=self.vocabulary.size,
+            forgets=loaded.forgets,
+        )
+        self.openings = Openings(self.cache, states, partial(_state_key, settings, loaded, name))
         self.window = self.cache.window
         self.template = load_template(
             settings.template,
@@ -86,74 +95,20 @@ class Engine:
             self.opening_tokens = len(self.vocabulary.markup_tokens(opening))
             self.closing_tokens = len(self.vocabulary.markup_tokens(closing))
 
-    def _load(self, on_loading: Callable[[float], None]) -> Any:
-        told = 0.0
-
-        def progress(share: float, data: Any) -> bool:
-            nonlocal told
-            if share - told >= _LOADING_STEP:
-                told = share
-                on_loading(share)
-            return True
-
-        params = lib.llama_model_default_params()
-        callback = lib.llama_progress_callback(progress)
-        params.progress_callback = callback
-        layers = self.settings.gpu_layers
-        params.n_gpu_layers = -1 if layers == "auto" else layers
-        model = lib.llama_model_load_from_file(str(self.settings.path).encode(), params)
-        if not model:
-            raise ModelFileError(
-                f"llama.cpp could not load {self.settings.path} "
-                f"(architecture {self.header.architecture!r}, llama-cpp-python {lib.__version__})",
-                hint="the engine's own words are above; a newer model may need a newer engine",
-            )
-        return model
-
-    def _make_cache(self) -> Cache:
-        settings = self.settings
-        gpu = lib.llama_supports_gpu_offload() and settings.gpu_layers != 0
-        trained = lib.llama_model_n_ctx_train(self.model)
-        params = lib.llama_context_default_params()
-        params.n_ctx = settings.context or min(DEFAULT_CONTEXT, trained)
-        params.n_batch = params.n_ubatch = settings.batch or (_BATCH_GPU if gpu else _BATCH)
-        params.n_outputs_max = 1 + MOST
-        params.n_threads = self.threads
-        params.n_threads_batch = settings.prompt_threads or self.threads
-        params.type_k = params.type_v = _KV_TYPES[settings.kv_cache]
-        flash = settings.flash_attention
-        if flash == "auto":
-            # On a CPU it reads prompts 10 % faster and writes 15 to 30 % slower (2,000 tokens in).
-            flash = "on" if gpu or settings.kv_cache != "f16" else "off"
-        params.flash_attn_type = int(flash == "on")
-        # A full-size cache for sliding-window layers, so that a prefix can be kept between turns.
-        params.swa_full = True
-        params.no_perf = True
-        context = lib.llama_init_from_model(self.model, params)
-        if not context:
-            raise ModelError(
-                f"no memory for a context window of {params.n_ctx} tokens",
-                hint="lower `context` for this model in models.toml",
-            )
-        return Cache(
-            context,
-            batch=params.n_batch,
-            vocabulary=self.vocabulary.size,
-            forgets=not lib.llama_model_is_recurrent(self.model)
-            and not lib.llama_model_is_hybrid(self.model),
-        )
-
     def describe(self) -> dict[str, Any]:
         """Facts for the transcript and for `runner doctor`."""
         return {
             "architecture": self.header.architecture,
             "file_bytes": self.header.size,
             "context": self.window,
-            "context_trained": lib.llama_model_n_ctx_train(self.model),
+            "context_trained": lib.llama_model_n_ctx_train(self.loaded.model),
             "vocabulary": self.vocabulary.size,
             "template": self.template.origin,
             "template_tools": self.template.shows_tools,
-            "threads": self.threads,
+            "threads": self.loaded.threads,
+            "batch": self.loaded.batch,
+            "flash_attention": self.loaded.flash_attention,
+            "load_seconds": round(self.loaded.seconds, 3),
             "gpu": bool(lib.llama_supports_gpu_offload()),
             "grammar_engine": self.constraints.engine,
             "llama_cpp_python": lib.__version__,
@@ -201,7 +156,7 @@ class Engine:
         cached = len(self.cache.tokens)
         reused = kept = self.cache.keep(prompt.tokens)
         try:
-            reused = self._read_opening(prompt, on_progress)
+            reused = self.openings.read(prompt, on_progress)
             rest = prompt.tokens[len(self.cache.tokens) :]
             on_progress = _from(len(self.cache.tokens) - reused, on_progress)
             if self.settings.thinking.budget:
@@ -242,22 +197,6 @@ class Engine:
         stop: StopReason = writer.stop or "length"
         cut = self._cut(cached, kept, prompt.tokens)
         return Generation(watch.text, stop, usage, thinking, _notices(prompt), cut)
-
-    def _read_opening(self, prompt: Prompt, on_progress: Callable[[int, int], None]) -> int:
-        """Evaluate what comes before the last message; returns how many tokens were not new.
-
-        It is read in batches of its own: so the cache can be cut right behind it when the next run
-        of the same agent comes, which then computes the very numbers that this one does.
-        """
-        kept = len(self.cache.tokens)
-        opening = prompt.tokens[: prompt.opening]
-        if kept < len(opening):
-            total = len(prompt.tokens) - kept
-            self.cache.evaluate(
-                opening[kept:], outputs=0, on_progress=lambda done, _: on_progress(done, total)
-            )
-            self.cache.checkpoint()
-        return kept
 
     def _cut(self, cached: int, kept: int, tokens: Sequence[int]) -> str:
         if kept == cached:
@@ -314,4 +253,22 @@ def _notices(prompt: Prompt) -> tuple[str, ...]:
     return (
         f"texts in the prompt spell what this model reads as markup: {words}. "
         "They were taken apart, so that they stay text",
+    )
+
+
+def _state_key(
+    settings: ModelSettings, loaded: Loaded, name: str, tokens: Sequence[int]
+) -> StateKey:
+    return StateKey(
+        name=name,
+        model=model_identity(settings.path),
+        build=f"{lib.__version__} {lib.llama_print_system_info().decode().strip()}",
+        parameters={
+            "window": lib.llama_n_ctx(loaded.context),
+            "batch": loaded.batch,
+            "kv_cache": settings.kv_cache,
+            "flash_attention": loaded.flash_attention,
+            "gpu_layers": settings.gpu_layers,
+        },
+        tokens=tokens,
     )

@@ -72,6 +72,11 @@ class LlamaModel(Closing):
         """Process id of the worker, while one lives."""
         return self._worker.pid if self._worker else None
 
+    @property
+    def log(self) -> tuple[str, ...]:
+        """The last lines that the worker's native code wrote, while it lives."""
+        return tuple(self._worker.log) if self._worker else ()
+
     def describe(self) -> dict[str, Any]:
         worker = self._started()
         return {"name": self._name, "settings": self._settings.public(), **worker.description}

@@ -35,7 +35,7 @@ _CRASHES = tuple(
 # Threads that wait for each other spin for a short while only. libgomp's own choice spins long: one
 # busy neighbour on the same cores then makes decoding tens of times slower. A wait without any
 # spinning (OMP_WAIT_POLICY=passive) costs speed on a quiet machine; this does not.
-_THREAD_SETTINGS = {"GOMP_SPINCOUNT": "10000"}
+THREAD_SETTINGS = {"GOMP_SPINCOUNT": "10000"}
 
 
 class WorkerProcess:
@@ -62,7 +62,7 @@ class WorkerProcess:
             stderr=subprocess.PIPE,
             # Not the user's folder: a module of that name there would be imported instead.
             cwd="/",
-            env={**_THREAD_SETTINGS, **os.environ, "PYTHONPATH": _python_path()},
+            env={**THREAD_SETTINGS, **os.environ, "PYTHONPATH": _python_path()},
             # Ctrl-C at the terminal is for the parent, which then ends the worker's turn.
             start_new_session=True,
         )

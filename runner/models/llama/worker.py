@@ -102,7 +102,10 @@ class Requests:
 
 def _serve(requests: Requests, events: Events) -> None:
     from runner.models.llama.engine import Engine
+    from runner.models.llama.native_log import keep_out_details
+    from runner.models.llama.state_cache import default_state_cache
 
+    keep_out_details()
     load = requests.next()
     if load["bound_to_parent"]:
         _end_with_parent()
@@ -111,6 +114,8 @@ def _serve(requests: Requests, events: Events) -> None:
         settings,
         Path(load["folder"]),
         on_loading=lambda share: events.send({"event": "loading", "share": share}),
+        name=load["name"],
+        states=default_state_cache(),
     )
     events.send({"event": "ready", "describe": engine.describe()})
     while True:
