@@ -186,12 +186,17 @@ def test_a_pause_of_the_parent_is_not_held_against_the_worker(slow_file, tmp_pat
         slow_file,
         tmp_path,
         """
-        process.SILENCE_SECONDS = process.HANG_SECONDS = 3.0
+        process.SILENCE_SECONDS = process.HANG_SECONDS = 4.0
         m.describe()
-        code = f"import os, signal, time; time.sleep(0.5); os.kill({os.getpid()}, signal.SIGSTOP);"
-        code += f"time.sleep(5); os.kill({os.getpid()}, signal.SIGCONT)"
-        subprocess.Popen([sys.executable, "-c", code])
-        for seed in range(4):
+        code = "import os, sys, time; parent, worker = map(int, sys.argv[1:]);"
+        # Both stop, as with Ctrl-Z; the parent wakes up first and finds nothing new.
+        for pid, number, pause in (
+            ("worker", "STOP", 0), ("parent", "STOP", 6), ("parent", "CONT", 0.5),
+            ("worker", "CONT", 0),
+        ):
+            code += f"os.kill({pid}, {int(signal.Signals['SIG' + number])}); time.sleep({pause});"
+        subprocess.Popen([sys.executable, "-c", code, str(os.getpid()), str(m.pid)])
+        for seed in range(2):
             g = m.generate(TASK, grammar=None, max_tokens=1400, seed=seed)
             assert g.notices == () and g.stop == "length", g
         print("done")
@@ -239,7 +244,7 @@ def test_a_turn_ends_with_its_seconds_in_the_prompt_and_in_the_text(model, undis
     at_once = write(model, seconds=0)
     assert (at_once.stop, at_once.text) == ("cancelled", "")
     write(model, tokens=1)  # the prompt is in the cache
-    soon = write(model, seconds=0.3, tokens=1500)
+    soon = write(model, seconds=0.5, tokens=1500)
     assert soon.stop == "cancelled"
     assert soon.text
     plenty = write(model, seconds=1000)
