@@ -24,7 +24,7 @@ from runner.models.settings import ModelSettings
 class LlamaModel(Closing):
     """A GGUF model in a worker process of its own. A context manager.
 
-    The worker starts with the first use; when it died, the next use starts a fresh one.
+    The worker starts with the first use; one that died is replaced by a fresh one.
 
     Parameters
     ----------
@@ -154,8 +154,13 @@ class LlamaModel(Closing):
                 turn.view.event("model.restarted", {"problem": problem, "log": death.error.log})
         try:
             generation = self._ask(turn)
-        except _DiedError as death:
-            raise death.error from None
+        except (_DiedError, WorkerError) as second:
+            error = second.error if isinstance(second, _DiedError) else second
+            raise WorkerError(
+                f"the model failed twice in one turn: first {problem}; then {error}",
+                hint=error.hint,
+                log=error.log,
+            ) from None
         notice = f"the model was restarted in the middle of this turn: {problem}"
         return replace(generation, notices=(notice, *generation.notices))
 

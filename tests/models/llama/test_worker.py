@@ -135,6 +135,7 @@ def test_two_deaths_in_a_turn_are_an_error_with_the_last_words(model):
     with pytest.raises(WorkerError, match="SIGSEGV") as caught:
         write(model, view)
     assert len(view.restarts) == 1
+    assert str(caught.value).count("SIGSEGV") == 2
     assert "Fatal Python error: Segmentation fault" in caught.value.log
     assert "doctor" in caught.value.hint
     assert model.pid is None
