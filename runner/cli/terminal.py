@@ -80,6 +80,9 @@ class TerminalView:
             self._write(f"\n-- turn {data['turn']} --\n")
         elif kind == "model.reply":
             self._end_reply()
+        elif kind == "model.restarted":
+            self._end_reply()
+            self._write(f"   the model was restarted and writes anew: {data['problem']}\n")
         elif kind == "model.rejected":
             self._write(f"   refused, asked again: {data['message']}\n")
         elif kind == "turn.parsed":

@@ -22,7 +22,11 @@ class View(Protocol):
         """``done`` of ``total`` new prompt tokens are evaluated."""
 
     def event(self, kind: str, data: dict[str, Any]) -> None:
-        """Something that is also in the transcript."""
+        """Something that is also in the transcript.
+
+        One event is there as a notice in the reply that follows it: ``model.restarted`` says that
+        the turn is written anew.
+        """
 
 
 class Model(Protocol):

@@ -25,6 +25,12 @@ _FOREIGN = re.compile(
     r"<function=|<｜tool|<invoke\b|<tool_use|<start_function_call>|<function_call\b|```tool_code"
 )
 
+_CUT: dict[StopReason, str] = {
+    "length": "the token limit cut it off",
+    "degenerate": "it began to repeat itself",
+    "cancelled": "it was stopped",
+}
+
 
 def parse_turn(
     text: str,
@@ -43,8 +49,8 @@ def parse_turn(
     tools
         Contracts that its calls are checked against.
     stop
-        Why the text ended. Text that was cut off (``length``) or only repeats itself
-        (``degenerate``) never yields a call.
+        Why the text ended. Text that was cut off (``length``, ``cancelled``) or only repeats
+        itself (``degenerate``) never yields a call.
     first_call
         Number of the first call, for its id: ``c<number>``.
     dialect
@@ -103,9 +109,8 @@ def _answer(found: Outline, stop: StopReason) -> ModelTurn:
     if _holds_json(found.text):
         raise _error("invented_json", "invented")
     receipts = list(found.receipts)
-    if stop in ("length", "degenerate"):
-        why = "the token limit cut it off" if stop == "length" else "it began to repeat itself"
-        receipts.append(Receipt("cut", f"the answer is not complete: {why}"))
+    if stop in _CUT:
+        receipts.append(Receipt("cut", f"the answer is not complete: {_CUT[stop]}"))
     return ModelTurn(found.thought, (), found.answer, tuple(receipts))
 
 
@@ -116,7 +121,7 @@ def _calls(
     first_call: int,
     dialect: Dialect,
 ) -> ModelTurn:
-    if stop in ("length", "degenerate") and not found.invented and not found.cut_off:
+    if stop in _CUT and not found.invented and not found.cut_off:
         raise _error("truncated", number=len(found.actions))
     calls: list[ToolCall] = []
     receipts = list(found.receipts)

@@ -73,3 +73,17 @@ def test_thoughts_have_no_escapes_where_stderr_is_a_file():
     view.text("ANSWER: 3")
     view.event("model.reply", {})
     assert err.getvalue() == "(thinking) hm\nANSWER: 3\n"
+
+
+def test_a_restart_ends_the_half_written_line_and_the_turn_begins_anew(screens):
+    out, err = screens
+    view = TerminalView(*screens)
+    view.text("THOUGHT: half a sen")
+    view.event("model.restarted", {"problem": "it was killed", "log": []})
+    write(view, "THOUGHT: whole\nANSWER: yes")
+    view.finish("yes")
+    assert out.getvalue() == "yes\n"
+    first, note, second = err.getvalue().splitlines()
+    assert (first, second) == ("THOUGHT: half a sen", "THOUGHT: whole")
+    assert "restarted" in note
+    assert "it was killed" in note

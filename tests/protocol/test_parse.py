@@ -88,7 +88,7 @@ def test_errors_about_params_carry_the_tool():
     assert refused(action(tool="add", params={"a": 1})).tool == "add"
 
 
-@pytest.mark.parametrize("stop", ["length", "degenerate"])
+@pytest.mark.parametrize("stop", ["length", "degenerate", "cancelled"])
 def test_text_that_was_cut_off_never_yields_a_call(stop):
     assert refused(action(tool="add", params={"a": 1, "b": 2}), stop).kind == "truncated"
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import threading
+import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from runner.models.settings import ModelSettings
 class LlamaModel(Closing):
     """A GGUF model in a worker process of its own. A context manager.
 
-    The worker starts with the first use; when it died, the next use starts a fresh one.
+    The worker starts with the first use; one that died is replaced by a fresh one.
 
     Parameters
     ----------
@@ -53,10 +54,10 @@ class LlamaModel(Closing):
         self._settings = settings
         self._folder = folder
         self._worker: WorkerProcess | None = None
-        # The generation in progress: its worker and number there.
-        self._current: tuple[WorkerProcess, int] | None = None
+        self._turn: _Turn | None = None
         # One conversation at a time: a second thread waits.
         self._lock = threading.Lock()
+        self._starting = threading.Lock()
 
     @property
     def name(self) -> str:
@@ -108,71 +109,136 @@ class LlamaModel(Closing):
             "max_tokens": max_tokens,
             "seed": seed,
             "tools": tools_to_wire(tools),
-            "seconds": seconds,
         }
         with self._lock:
+            turn = self._turn = _Turn(request, view, seconds)
             try:
-                return self._ask(request, view)
-            except _DiedError as death:
-                problem = str(death.error)
-                if view is not None:
-                    view.event("model.restarted", {"problem": problem, "log": death.error.log})
-            try:
-                generation = self._ask(request, view)
-            except _DiedError as death:
-                raise death.error from None
-        notice = f"the model was restarted in the middle of this turn: {problem}"
-        return replace(generation, notices=(notice, *generation.notices))
+                return self._write(turn)
+            finally:
+                self._turn = None
 
     def cancel(self) -> None:
         """End the generation in progress, which then returns with ``stop`` "cancelled".
 
-        From any thread; without effect where there is none.
+        From any thread; without effect where there is none. While the model is being loaded, it
+        ends once that is done.
         """
-        current = self._current
-        if current is not None:
-            worker, number = current
-            worker.cancel(number)
+        turn = self._turn
+        if turn is not None:
+            turn.cancelled = True
+            if turn.asked is not None:
+                worker, number = turn.asked
+                worker.cancel(number)
 
     def close(self) -> None:
-        """End the worker, and with it all memory of the model."""
-        if self._worker is not None:
-            self._worker.end()
-            self._worker = None
+        """End the worker, and with it all memory of the model.
 
-    def _ask(self, request: dict[str, Any], view: View | None) -> Generation:
+        A generation that is in progress in another thread raises `WorkerError`.
+        """
+        turn = self._turn
+        if turn is not None:
+            turn.closed = True
+        self._end_worker()
+
+    def _write(self, turn: _Turn) -> Generation:
+        try:
+            return self._ask(turn)
+        except _DiedError as death:
+            if turn.closed:
+                raise WorkerError(
+                    "the model was closed in the middle of a turn",
+                    hint="end the turn first: `cancel` does so from any thread",
+                ) from None
+            problem = str(death.error)
+            if turn.view is not None:
+                turn.view.event("model.restarted", {"problem": problem, "log": death.error.log})
+        try:
+            generation = self._ask(turn)
+        except (_DiedError, WorkerError) as second:
+            error = second.error if isinstance(second, _DiedError) else second
+            raise WorkerError(
+                f"the model failed twice in one turn: first {problem}; then {error}",
+                hint=error.hint,
+                log=error.log,
+            ) from None
+        notice = f"the model was restarted in the middle of this turn: {problem}"
+        return replace(generation, notices=(notice, *generation.notices))
+
+    def _ask(self, turn: _Turn) -> Generation:
         worker = self._started()
         number = event = None
         died = False
         try:
-            number = worker.ask(request)
-            self._current = worker, number
-            event = worker.answer(number, view)
+            number = worker.ask({**turn.request, "seconds": turn.seconds_left()})
+            turn.asked = worker, number
+            if turn.cancelled:
+                worker.cancel(number)
+            event = worker.answer(number, turn.view)
         except WorkerError as error:
             died = True
             raise _DiedError(error) from None
         finally:
-            self._current = None
             # Somebody interrupted us, or the view failed: the turn ends, and with it the worker
             # only where that takes too long.
-            if event is None and (died or number is None or not worker.give_up(number)):
-                self.close()
+            settled = event is not None
+            try:
+                if not settled and not died and number is not None:
+                    settled = worker.give_up(number)
+            finally:
+                if not settled:
+                    self._end_worker()
         if event["event"] == "error":
             raise error_from_wire(event, tuple(worker.log))
         return generation_from_wire(event)
 
     def _started(self) -> WorkerProcess:
-        if self._worker is not None and not self._worker.is_alive():
-            self.close()
-        if self._worker is None:
-            worker = WorkerProcess()
-            try:
-                worker.load(self._name, self._settings, self._folder)
-            except (RunnerError, KeyboardInterrupt):
-                worker.end()
-                raise
-            self._worker = worker
-        return self._worker
+        with self._starting:
+            if self._worker is not None and not self._worker.is_alive():
+                self._end_worker()
+            if self._worker is None:
+                worker = WorkerProcess()
+                try:
+                    worker.load(self._name, self._settings, self._folder)
+                except (RunnerError, KeyboardInterrupt):
+                    worker.end()
+                    raise
+                self._worker = worker
+            return self._worker
+
+    def _end_worker(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end()
+
+
+@dataclass
+class _Turn:
+    """The generation in progress: what is asked, and what became of it so far.
+
+    Attributes
+    ----------
+    seconds
+        Most seconds of it, from the first time that a worker was asked.
+    asked
+        The worker that was asked last, and the number of the request there.
+    """
+
+    request: dict[str, Any]
+    view: View | None
+    seconds: float | None
+    asked: tuple[WorkerProcess, int] | None = None
+    cancelled: bool = False
+    closed: bool = False
+    _until: float | None = None
+
+    def seconds_left(self) -> float | None:
+        """What is left of ``seconds``; the first call starts the clock."""
+        if self.seconds is None:
+            return None
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self.seconds
+        return max(self._until - now, 0.0)
 
 
 class _DiedError(Exception):

@@ -7,11 +7,13 @@ taken for an event. When standard input ends, the parent is gone and the worker 
 
 from __future__ import annotations
 
+import ctypes
 import faulthandler
 import json
 import os
 import queue
 import resource
+import signal
 import sys
 import threading
 import time
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from runner.models.llama.engine import Engine
 
 HEARTBEAT_SECONDS = 1.0
+_PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
@@ -104,6 +107,8 @@ def _serve(requests: Requests, events: Events) -> None:
 
     keep_out_details()
     load = requests.next()
+    if load["bound_to_parent"]:
+        _end_with_parent()
     settings = ModelSettings.model_validate(load["settings"])
     engine = Engine(
         settings,
@@ -150,6 +155,12 @@ def _generate(
     finally:
         timer.cancel()
     return replace(generation, notices=(*generation.notices, *waiting.notices()))
+
+
+def _end_with_parent() -> None:
+    """Let the kernel end this process with its parent, even while it is stopped or hangs."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
 
 
 def _beat(events: Events) -> None:
