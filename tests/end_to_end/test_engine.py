@@ -212,3 +212,10 @@ def test_threads_take_turns(small_model):
     for thread in threads:
         thread.join()
     assert texts == {"aa": "aa", "bb": "bb", "cc": "cc"}
+
+
+def test_a_cache_of_eight_bits_begins_as_one_of_sixteen_does(small_model):
+    first = small_model.generate(HELLO, grammar=None, max_tokens=1, seed=1)
+    with fresh("smollm2-135m", kv_cache="q8_0") as model:
+        assert model.describe()["flash_attention"] is True
+        assert model.generate(HELLO, grammar=None, max_tokens=1, seed=1).text == first.text

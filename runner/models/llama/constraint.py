@@ -9,6 +9,7 @@ from typing import Literal, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from runner.core.errors import GrammarError
 from runner.core.gbnf import gbnf_problems
 from runner.models.llama.vocabulary import Vocabulary
 
@@ -74,6 +75,10 @@ class Constraints:
         """
         from runner.models.llama.llama_grammar import LlamaGrammar
 
+        if not grammar.strip():
+            raise GrammarError(
+                "expected a grammar, found an empty text", hint="give None for free text"
+            )
         if self._guidance is None or gbnf_problems(grammar):
             return LlamaGrammar(self._vocabulary, grammar)
         return self._guidance.make(grammar)
