@@ -42,7 +42,7 @@ COPIES = (
     "Move /var/backups/postgres/daily-2024-11-05.dump.gz to "
     "/mnt/cold-storage/postgres/daily-2024-11-05.dump.gz",
     "Book the invoice INV-2024-00017-NORTHWIND-CONSULTING over 18250.75 euros.",
-    "Read projects/warehouse-automation/docs/requirements/acceptance-criteria.md please.",
+    "Read the file projects/warehouse-automation/docs/requirements/acceptance-criteria.md please.",
     "Move reports/incoming/sensor_readings_station_0047.csv to "
     "reports/processed/sensor_readings_station_0047.csv",
     "What does /etc/systemd/system/multi-user.target.wants/inventory-sync.service say?",

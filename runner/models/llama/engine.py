@@ -30,7 +30,7 @@ from runner.models.llama.writer import Writer
 from runner.models.settings import ModelSettings
 
 _SMALLEST_REPLY = 16
-_ROW_COST = 0.5
+_ROW_COST = 0.45
 
 
 class Engine:
@@ -208,7 +208,10 @@ class Engine:
         if not self.settings.guess_ahead or not self.cache.forgets:
             return None
         return Drafts(
-            prompt.text, lambda text: self.vocabulary.text_tokens(text)[0], row_cost=_ROW_COST
+            prompt.text,
+            prompt.last,
+            lambda text: self.vocabulary.text_tokens(text)[0],
+            row_cost=_ROW_COST,
         )
 
     def _think(

@@ -29,14 +29,15 @@ class Prompt:
         agent begin with, too.
     broken
         Spellings of the model's own words that were found in texts and taken apart.
-    text
-        The same as text.
+    text, last
+        The same as text, and the content of the last message.
     """
 
     tokens: list[int] = field(default_factory=list)
     opening: int = 0
     broken: list[str] = field(default_factory=list)
     text: str = ""
+    last: str = ""
 
     def add(self, text: tuple[list[int], list[str]]) -> None:
         """Add tokens of a text, and what had to be broken in it."""
@@ -77,7 +78,7 @@ class PromptWriter:
                 continue
             for text, source in group:
                 if isinstance(source, Message):
-                    prompt.opening = len(prompt.tokens)  # the last message counts
+                    prompt.opening, prompt.last = len(prompt.tokens), text  # of the last one
                     prompt.add(self._message(text, source))
                 else:
                     tokens = vocabulary.markup_tokens(text)

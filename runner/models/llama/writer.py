@@ -153,7 +153,7 @@ class Writer:
     def _guess(self) -> list[int]:
         if self._drafts is None:
             return []
-        draft = self._drafts.propose(self._watch.text[self._since_forced :], self._left() - 1)
+        draft = self._drafts.propose(self._watch.text, self._since_forced, self._left() - 1)
         if draft and self._constraint is not None:
             draft = draft[: self._constraint.count_allowed(draft)]
         return draft

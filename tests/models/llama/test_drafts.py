@@ -13,43 +13,62 @@ pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: run 
 SOURCE = 'Read /srv/data/report-2024.csv for me.\nSay "yes" when done.'
 
 
-def drafts(row_cost=0.1):
+def drafts(row_cost=0.0, task=""):
     from runner.models.llama.drafts import Drafts
 
-    return Drafts(SOURCE, lambda text: list(text.encode()), row_cost=row_cost)
+    return Drafts(SOURCE, task, lambda text: list(text.encode()), row_cost=row_cost)
 
 
-def guess(written, limit=40, **arguments):
-    maker = drafts(**arguments)
-    maker._size, maker._right = 40, 1.0
-    return bytes(maker.propose(written, limit)).decode()
+def guess(turn, *, free=0, limit=40, **arguments):
+    return bytes(drafts(**arguments).propose(turn, free, limit)).decode()
 
 
 def test_a_guess_goes_on_where_the_prompt_does_to_the_end_of_the_line_or_string():
-    assert guess("path is /srv") == "/data/report-2024.csv for me."
+    assert guess("path is report-2024") == ".csv for me."
     assert guess("Say") == " "
     assert guess("no such thing") == ""
     assert guess("/s") == ""
 
 
+def test_text_that_the_grammar_forced_is_not_looked_up():
+    assert guess("Read", free=0).startswith(" /srv")
+    assert guess("Read", free=2) == ""
+
+
+def test_a_value_is_guessed_as_a_whole_from_what_the_task_spells():
+    task = "Move /srv/a-1.csv to /mnt/b-2.csv, 17 times."
+    assert guess('ACTION: {"source": "', task=task) == "/srv/a-1.csv"
+    assert guess('ACTION: {"source": "/srv/a-1.csv", "target": "', task=task) == "/mnt/b-2.csv"
+    assert guess('ACTION: {"target": "/mn', task=task) == "t/b-2.csv"
+    assert guess('ACTION: {"count": ', task=task) == "17"
+    assert guess('ACTION: {"count": 1', task=task) == "7"
+    assert guess('ACTION: {"source": "x', task=task) == ""
+
+
+def test_of_many_values_none_is_guessed_before_it_has_begun():
+    task = " ".join(f"/srv/{name}.csv" for name in "abcdefg")
+    assert guess('{"path": "', task=task) == ""
+    assert guess('{"path": "/srv/c', task=task) == ".csv"
+
+
 def test_a_guess_is_no_longer_than_there_is_room():
-    assert guess("/srv", limit=4) == "/dat"
-    assert guess("/srv", limit=0) == ""
+    assert guess("for report", limit=4) == "-202"
+    assert guess("for report", limit=0) == ""
 
 
 def test_nothing_is_guessed_where_a_row_costs_as_much_as_a_batch():
-    assert guess("/srv", row_cost=1.0) == ""
+    assert guess("for report", row_cost=1.0) == ""
 
 
-def test_wrong_guesses_make_it_stop_and_right_ones_make_them_longer():
+def test_wrong_guesses_make_it_stop_and_it_tries_again_later():
     maker = drafts(row_cost=0.4)
-    first = len(maker.propose("/srv", 40))
-    maker.judge(first, first)
-    assert len(maker.propose("/srv", 40)) > first
+    assert maker.propose("for report", 0, 40)
     for _ in range(3):
         maker.judge(8, 0)
-    assert maker.propose("/srv", 40) == []
-    assert (maker.proposed, maker.accepted) == (first + 24, first)
+    tries = [bool(maker.propose("for report", 0, 40)) for _ in range(20)]
+    assert not any(tries[:5])
+    assert tries[-1]
+    assert (maker.proposed, maker.accepted) == (24, 0)
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.5])
@@ -69,7 +88,7 @@ def test_what_is_written_is_the_same_whatever_is_guessed(
         expected = write(plain, talk, grammar=grammar, most=80, seed=seed)
         tokens = plain.prompts._written[expected.text]
 
-        def propose(self, written, limit, tokens=tokens):
+        def propose(self, turn, free, limit, tokens=tokens):
             """What comes, up to a random place, and then something else."""
             place = len(guessing.cache.tokens) - len(guessing.prompt(talk)) + 1
             good = tokens[max(place, 0) :][: rng.randrange(6)]
