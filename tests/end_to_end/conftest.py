@@ -1,11 +1,9 @@
 """Real models. Skipped, visibly, where the engine or a model file is not there."""
 
 import pytest
-from real_models import settings_of
+from real_models import NAMES, settings_of
 
 from runner.models import load_model
-
-NAMES = ("qwen2.5-coder-0.5b", "smollm2-135m", "gemma3-270m-base")
 
 
 @pytest.fixture(scope="session", params=NAMES)

@@ -7,6 +7,8 @@ import pytest
 from runner.models import load_catalog
 from runner.models.llama.model import LlamaModel
 
+NAMES = ("qwen2.5-coder-0.5b", "smollm2-135m", "gemma3-270m-base")
+
 
 def settings_of(name):
     if importlib.util.find_spec("llama_cpp") is None:

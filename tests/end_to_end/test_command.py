@@ -47,14 +47,23 @@ def start(task, *arguments):
     for line in process.stderr:
         if line.startswith("-- turn 1"):
             break
-    (worker,) = [line.split()[0] for line in workers() if line.split()[1] == str(process.pid)]
+    (worker,) = workers_of(process)
     time.sleep(0.3)
-    return process, int(worker)
+    return process, worker
+
+
+def workers_of(process):
+    rows = [line.split() for line in workers()]
+    return {int(pid) for pid, parent, *_ in rows if parent == str(process.pid)}
+
+
+def events():
+    (path,) = Path(os.environ["RUNNER_RECORDS"]).glob("*/*.jsonl")
+    return list(read_events(path))
 
 
 def last_event():
-    (path,) = Path(os.environ["RUNNER_RECORDS"]).glob("*/*.jsonl")
-    return list(read_events(path))[-1]
+    return events()[-1]
 
 
 def test_the_default_model_multiplies_and_tells_the_time():
@@ -114,17 +123,32 @@ def test_the_default_model_lists_files_and_counts_lines(tmp_path):
     assert "7" in data["answer"] or "seven" in data["answer"]
 
 
-def test_a_killed_worker_is_a_typed_error_with_exit_code_3():
+def test_a_killed_worker_is_replaced_and_the_screen_and_the_transcript_say_so():
     settings_of("smollm2-135m")
     process, worker = start(LONG, "--model", "smollm2-135m", "--tools", "")
     os.kill(worker, signal.SIGKILL)
+    _, stderr = process.communicate(timeout=120)
+    assert process.returncode in (0, 1)
+    assert stderr.count("restarted") == 1
+    assert "SIGKILL" in stderr
+    (reply, *_) = [event for event in events() if event["event"] == "model.reply"]
+    assert "SIGKILL" in reply["notices"][0]
+
+
+def test_a_worker_that_is_killed_twice_is_a_typed_error_with_exit_code_3():
+    settings_of("smollm2-135m")
+    process, worker = start(LONG, "--model", "smollm2-135m", "--tools", "")
+    os.kill(worker, signal.SIGKILL)
+    while not (second := workers_of(process) - {worker}):
+        assert process.poll() is None
+    os.kill(second.pop(), signal.SIGKILL)
     _, stderr = process.communicate(timeout=60)
     assert process.returncode == 3
     assert "SIGKILL" in stderr
     assert "Traceback" not in stderr
     event = last_event()
     assert (event["event"], event["status"]) == ("run.end", "failed")
-    assert event["log"]
+    assert event["reason"].count("SIGKILL") == 2
 
 
 def test_ctrl_c_closes_the_transcript_and_leaves_no_process():

@@ -3,8 +3,7 @@
 import random
 
 import pytest
-from conftest import NAMES
-from real_models import settings_of
+from real_models import NAMES, settings_of
 
 STRINGS = 10_000
 

@@ -3,8 +3,7 @@
 import stat
 
 import pytest
-from conftest import NAMES
-from real_models import fresh
+from real_models import NAMES, fresh
 from simple_tools import ADD, SEARCH
 
 from runner.core.conversation import Message
@@ -37,6 +36,13 @@ def test_the_second_start_reads_only_the_task_and_writes_the_same(name, states):
     assert cold.usage.reused_tokens == 0
     assert warm.usage.prompt_tokens - warm.usage.reused_tokens < 40
     assert warm.text == cold.text
+
+
+def test_a_relative_cache_folder_is_beside_the_caller(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNNER_CACHE_DIR", "here")
+    start_and_write("smollm2-135m")
+    assert len(list((tmp_path / "here/states").iterdir())) == 1
 
 
 def test_a_damaged_state_is_read_anew(states):

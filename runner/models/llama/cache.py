@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from runner.core.errors import WorkerError
+from runner.models.llama.pace import Pace
 
 _ABORTED = 2
 _CHECKPOINTS = 3
@@ -31,6 +32,8 @@ class Cache:
         Most tokens in one call of the engine.
     vocabulary
         Number of tokens of the vocabulary.
+    pace
+        Chooses the number of threads between batches.
     forgets
         Whether the architecture can drop a part of what it has read. Recurrent and hybrid models
         cannot; for them the states at a few places are kept instead.
@@ -41,11 +44,14 @@ class Cache:
         What is evaluated, in order.
     """
 
-    def __init__(self, context: Any, *, batch: int, vocabulary: int, forgets: bool) -> None:
+    def __init__(
+        self, context: Any, pace: Pace, *, batch: int, vocabulary: int, forgets: bool
+    ) -> None:
         self.tokens: list[int] = []
         self.forgets = forgets
         self.window: int = lib.llama_n_ctx(context)
         self._context = context
+        self._pace = pace
         self._memory = lib.llama_get_memory(context)
         self._size = batch
         self._batch = lib.llama_batch_init(batch, 0, 1)
@@ -160,6 +166,7 @@ class Cache:
                 chunk = tokens[done:first_output]
             if self.cancelled:
                 raise CancelledError
+            self._pace.check()
             batch.n_tokens = len(chunk)
             place = len(self.tokens)
             for row, token in enumerate(chunk):

@@ -19,6 +19,7 @@ from runner.models.llama.drafts import Drafts
 from runner.models.llama.gguf import check_complete, read_header
 from runner.models.llama.loading import Loaded, load
 from runner.models.llama.openings import Openings
+from runner.models.llama.pace import Pace
 from runner.models.llama.prompt import Prompt, PromptWriter
 from runner.models.llama.sampler import Sampler
 from runner.models.llama.state_cache import StateCache, StateKey, model_identity
@@ -72,8 +73,11 @@ class Engine:
         self.loaded = loaded = load(settings, self.header.architecture, on_loading)
         self.vocabulary = Vocabulary(loaded.model)
         self.constraints = Constraints(self.vocabulary, settings.grammar_engine)
+        # A number that somebody chose is kept.
+        self.pace = Pace(loaded.threads if settings.threads is None else 1, self._set_threads)
         self.cache = Cache(
             loaded.context,
+            self.pace,
             batch=loaded.batch,
             vocabulary=self.vocabulary.size,
             forgets=loaded.forgets,
@@ -94,6 +98,10 @@ class Engine:
             opening, closing = f"{settings.thinking.open}\n", forced_close("", settings.thinking)
             self.opening_tokens = len(self.vocabulary.markup_tokens(opening))
             self.closing_tokens = len(self.vocabulary.markup_tokens(closing))
+
+    def _set_threads(self, threads: int) -> None:
+        prompt = min(threads, self.settings.prompt_threads or threads)
+        lib.llama_set_n_threads(self.loaded.context, threads, prompt)
 
     def describe(self) -> dict[str, Any]:
         """Facts for the transcript and for `runner doctor`."""
@@ -196,13 +204,23 @@ class Engine:
         )
         stop: StopReason = writer.stop or "length"
         cut = self._cut(cached, kept, prompt.tokens)
-        return Generation(watch.text, stop, usage, thinking, _notices(prompt), cut)
+        return Generation(watch.text, stop, usage, thinking, self._notices(prompt), cut)
 
     def _cut(self, cached: int, kept: int, tokens: Sequence[int]) -> str:
         if kept == cached:
             return ""
         words = "".join(map(self.vocabulary.text_of, tokens[kept : kept + 12]))
         return f"{kept} of {cached} cached tokens were kept: behind them comes {words!r}"
+
+    def _notices(self, prompt: Prompt) -> tuple[str, ...]:
+        notices = self.pace.notices()
+        if prompt.broken:
+            words = ", ".join(sorted(set(prompt.broken)))
+            notices += (
+                f"texts in the prompt spell what this model reads as markup: {words}. "
+                "They were taken apart, so that they stay text",
+            )
+        return notices
 
     def _drafts(self, prompt: Prompt) -> Drafts | None:
         if not self.settings.guess_ahead or not self.cache.forgets:
@@ -247,16 +265,6 @@ class Engine:
 def _from(before: int, on_progress: Callable[[int, int], None]) -> Callable[[int, int], None]:
     """Progress of a second part, with the first one counted."""
     return lambda done, total: on_progress(before + done, before + total)
-
-
-def _notices(prompt: Prompt) -> tuple[str, ...]:
-    if not prompt.broken:
-        return ()
-    words = ", ".join(sorted(set(prompt.broken)))
-    return (
-        f"texts in the prompt spell what this model reads as markup: {words}. "
-        "They were taken apart, so that they stay text",
-    )
 
 
 def _state_key(

@@ -17,6 +17,7 @@ from typing import IO, Any
 from runner.core.errors import WorkerError
 from runner.core.ports import View
 from runner.models.llama.memory_kills import memory_kills
+from runner.models.llama.state_cache import default_state_cache
 from runner.models.llama.wire import error_from_wire
 from runner.models.settings import ModelSettings
 
@@ -98,11 +99,14 @@ class WorkerProcess:
         # The kernel ends a child with the *thread* that started it: only the main one lives as
         # long as the process.
         bound = threading.current_thread() is threading.main_thread()
+        states = default_state_cache()
         self._requests.put(
             {
                 "name": name,
                 "settings": settings.public(),
                 "folder": str(folder),
+                # The worker is in another folder.
+                "states": {"folder": str(states.folder.absolute()), "limit": states.limit},
                 "bound_to_parent": bound,
             }
         )

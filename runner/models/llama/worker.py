@@ -17,13 +17,11 @@ import signal
 import sys
 import threading
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from runner.core.conversation import Generation, Message
 from runner.core.errors import RunnerError
-from runner.models.llama.busy import Waiting
 from runner.models.llama.wire import error_to_wire, generation_to_wire
 from runner.models.settings import ModelSettings
 
@@ -103,19 +101,20 @@ class Requests:
 def _serve(requests: Requests, events: Events) -> None:
     from runner.models.llama.engine import Engine
     from runner.models.llama.native_log import keep_out_details
-    from runner.models.llama.state_cache import default_state_cache
+    from runner.models.llama.state_cache import StateCache
 
     keep_out_details()
     load = requests.next()
     if load["bound_to_parent"]:
         _end_with_parent()
     settings = ModelSettings.model_validate(load["settings"])
+    states = load["states"]
     engine = Engine(
         settings,
         Path(load["folder"]),
         on_loading=lambda share: events.send({"event": "loading", "share": share}),
         name=load["name"],
-        states=default_state_cache(),
+        states=StateCache(Path(states["folder"]), states["limit"]),
     )
     events.send({"event": "ready", "describe": engine.describe()})
     while True:
@@ -136,13 +135,12 @@ def _generate(
     def tell(event: str, **data: Any) -> None:
         events.send({"event": event, "id": number, **data})
 
-    waiting = Waiting()
     timer = threading.Timer(request["seconds"] or 0, requests.cancel, [number])
     timer.daemon = True
     if request["seconds"] is not None:
         timer.start()
     try:
-        generation = engine.generate(
+        return engine.generate(
             [Message(**message) for message in request["messages"]],
             grammar=request["grammar"],
             max_tokens=request["max_tokens"],
@@ -154,7 +152,6 @@ def _generate(
         )
     finally:
         timer.cancel()
-    return replace(generation, notices=(*generation.notices, *waiting.notices()))
 
 
 def _end_with_parent() -> None:
