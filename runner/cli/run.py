@@ -82,34 +82,37 @@ def run(
     Exit codes: 0 answered, 1 ended without an answer, 2 wrong use or configuration, 3 model or
     native failure, 130 interrupted.
     """
-    from runner.agent import Agent
-    from runner.cli.terminal import QuietView, TerminalView
     from runner.models import load_model
-    from runner.record import Transcript
-    from runner.tools.builtin import builtin_tools
 
     task = sys.stdin.read() if task == "-" else task
     if not task.strip():
         raise ConfigError("the task is empty", hint='say what to do: runner run "What is 2 + 2?"')
     signal.signal(signal.SIGTERM, _interrupt)
-    chosen = builtin_tools(tool_names(tools, toolset), workspace)
     limits = _call_limits(max_calls or [])
-    view = QuietView() if quiet else TerminalView()
-    with load_model(model, config=config) as loaded, Transcript.create(records) as transcript:
-        agent = Agent(
-            loaded,
-            chosen,
-            max_turns=max_turns,
-            max_calls=limits,
-            max_tokens=max_tokens,
-            retries=retries,
-            thought=thought,
-            seed=seed,
-            recorder=transcript,
-            view=view,
-            confirm=ask if can_ask() and not as_json else None,
-        )
-        result = agent.run(task)
+    with load_model(model, config=config) as loaded:
+        # Meanwhile the model loads.
+        from runner.agent import Agent
+        from runner.cli.terminal import QuietView, TerminalView
+        from runner.record import Transcript
+        from runner.tools.builtin import builtin_tools
+
+        chosen = builtin_tools(tool_names(tools, toolset), workspace)
+        view = QuietView() if quiet else TerminalView()
+        with Transcript.create(records) as transcript:
+            agent = Agent(
+                loaded,
+                chosen,
+                max_turns=max_turns,
+                max_calls=limits,
+                max_tokens=max_tokens,
+                retries=retries,
+                thought=thought,
+                seed=seed,
+                recorder=transcript,
+                view=view,
+                confirm=ask if can_ask() and not as_json else None,
+            )
+            result = agent.run(task)
     if as_json:
         document = result.to_json()
         if result.error is not None:

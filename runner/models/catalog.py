@@ -128,7 +128,7 @@ def load_catalog(file: Path | None = None) -> Catalog:
 def load_model(
     name: str | None = None, *, config: Path | None = None
 ) -> LlamaModel | ScriptedModel:
-    """A model of `models.toml`, ready to use. A context manager.
+    """A model of `models.toml`, which begins to load. A context manager.
 
     Parameters
     ----------
@@ -149,7 +149,9 @@ def load_model(
     settings = catalog.models[name]
     if settings.kind == "scripted":
         return ScriptedModel.from_file(settings.path, name=name, dialect=settings.dialect)
-    return LlamaModel(name, settings, catalog.file.parent)
+    model = LlamaModel(name, settings, catalog.file.parent)
+    model.start()
+    return model
 
 
 def _settings(file: Path, name: str, table: Any) -> ModelSettings:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import llama_cpp as lib
@@ -95,6 +98,7 @@ def load(
             hint="lower `context` for this model in models.toml, "
             "or leave out `kv_cache` and `flash_attention`",
         )
+    _let_go_of_copied_pages(settings.path)
     return Loaded(
         model=model,
         context=context,
@@ -131,3 +135,20 @@ def _load_file(
             hint="the engine's own words are above; a newer model may need a newer engine",
         )
     return model
+
+
+def _let_go_of_copied_pages(path: Path) -> None:
+    """Unmap the pages of the file for now: llama.cpp has copies of some of its tensors.
+
+    What is used comes back from the page cache when it is read next.
+    """
+    libc = ctypes.CDLL(None)
+    try:
+        maps = Path("/proc/self/maps").read_text().splitlines()
+    except OSError:
+        return
+    for line in maps:
+        if line.endswith(str(path.resolve())):
+            first, last = (int(place, 16) for place in line.split()[0].split("-"))
+            address, size = ctypes.c_void_p(first), ctypes.c_size_t(last - first)
+            libc.madvise(address, size, mmap.MADV_DONTNEED)

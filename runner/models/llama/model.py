@@ -54,6 +54,7 @@ class LlamaModel(Closing):
         self._settings = settings
         self._folder = folder
         self._worker: WorkerProcess | None = None
+        self._loading: WorkerProcess | None = None
         self._turn: _Turn | None = None
         # One conversation at a time: a second thread waits.
         self._lock = threading.Lock()
@@ -76,6 +77,12 @@ class LlamaModel(Closing):
     def log(self) -> tuple[str, ...]:
         """The last lines that the worker's native code wrote, while it lives."""
         return tuple(self._worker.log) if self._worker else ()
+
+    def start(self) -> None:
+        """Begin to load the model without waiting for it. An error comes with the first use."""
+        with self._starting:
+            if self._worker is None and self._loading is None:
+                self._loading = self._load()
 
     def describe(self) -> dict[str, Any]:
         worker = self._started()
@@ -196,19 +203,31 @@ class LlamaModel(Closing):
             if self._worker is not None and not self._worker.is_alive():
                 self._end_worker()
             if self._worker is None:
-                worker = WorkerProcess()
+                worker = self._loading or self._load()
+                self._loading = None
                 try:
-                    worker.load(self._name, self._settings, self._folder)
+                    worker.finish_loading()
                 except (RunnerError, KeyboardInterrupt):
                     worker.end()
                     raise
                 self._worker = worker
             return self._worker
 
-    def _end_worker(self) -> None:
-        worker, self._worker = self._worker, None
-        if worker is not None:
+    def _load(self) -> WorkerProcess:
+        worker = WorkerProcess()
+        try:
+            worker.load(self._name, self._settings, self._folder)
+        except (RunnerError, KeyboardInterrupt):
             worker.end()
+            raise
+        return worker
+
+    def _end_worker(self) -> None:
+        workers = self._worker, self._loading
+        self._worker = self._loading = None
+        for worker in workers:
+            if worker is not None:
+                worker.end()
 
 
 @dataclass

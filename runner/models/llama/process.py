@@ -89,13 +89,7 @@ class WorkerProcess:
         return self._process.poll() is None
 
     def load(self, name: str, settings: ModelSettings, folder: Path) -> None:
-        """Load the model.
-
-        Raises
-        ------
-        RunnerError
-            What the engine raised, or a `WorkerError` when the worker died.
-        """
+        """Begin to load the model; `finish_loading` waits for it."""
         # The kernel ends a child with the *thread* that started it: only the main one lives as
         # long as the process.
         bound = threading.current_thread() is threading.main_thread()
@@ -110,6 +104,15 @@ class WorkerProcess:
                 "bound_to_parent": bound,
             }
         )
+
+    def finish_loading(self) -> None:
+        """Wait until the model is loaded.
+
+        Raises
+        ------
+        RunnerError
+            What the engine raised, or a `WorkerError` when the worker died.
+        """
         event = self._receive()
         while event["event"] == "loading":
             event = self._receive()
