@@ -95,7 +95,10 @@ class Drafts:
         return best
 
     def _rest_of_span(self, turn: str) -> str:
-        """The rest of what a value of a call seems to copy from the task as a whole."""
+        """The rest of what a value of a call has begun to copy from the task.
+
+        Nothing before it has begun: models that do not copy would pay for that in every call.
+        """
         line = turn[turn.rfind("\n") + 1 :]
         quotes = [match.end() for match in _UNESCAPED_QUOTE.finditer(line)]
         number = _NUMBER_VALUE.search(line)
@@ -105,6 +108,8 @@ class Drafts:
             begun = number[1]
             candidates = [span for span in self._spans if _NUMBER.fullmatch(span)]
         else:
+            return ""
+        if not begun:
             return ""
         fitting = [s for s in candidates if s.startswith(begun) and len(s) > len(begun)]
         unused = [span for span in fitting if span not in line] or fitting

@@ -31,7 +31,7 @@ from runner.models.llama.writer import Writer
 from runner.models.settings import ModelSettings
 
 _SMALLEST_REPLY = 16
-_ROW_COST = 0.45
+_ROW_COST = 0.5
 
 
 class Engine:
