@@ -23,6 +23,9 @@ class GuidanceGrammars:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._tokenizer = _tokenizer(vocabulary)
+        trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+        if trim is not None:  # glibc: what was needed for the making goes back to the system
+            trim(0)
         self._compiled: OrderedDict[str, llguidance.LLMatcher] = OrderedDict()
 
     def make(self, grammar: str) -> GuidanceGrammar:
