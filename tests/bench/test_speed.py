@@ -11,7 +11,7 @@ FIGURES = {
     "model": {"vocabulary": 151_936},
     "calls": {"tokens_per_second": {"free": 20, "runner": 30, "llama-cpp-python": 10}},
     "copies": {"tokens_per_second": {"free": 20, "runner": 30}},
-    "answers": {"tokens_per_second": {"free": 20, "no guess": 19}},
+    "answers": {"tokens_per_second": {"free": 20, "runner": 19}},
     "run": {"seconds": 10, "ideal_seconds": 10, "evaluated_again": 1},
     "same": {"different": 5, "explained": 4},
     "start": {"cold_seconds": 10, "warm_seconds": 1, "command_seconds": 0.9, "help_ratio": 1.7},

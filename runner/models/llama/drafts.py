@@ -17,7 +17,7 @@ Kind = Literal["span", "text"]
 MOST = 15
 """Tokens of the longest guess: 16 rows with the token before it."""
 _LONGEST_KEY = 32
-_SHORTEST_KEY = 3
+_SHORTEST_KEY = 10
 _CHARACTERS = 80
 _MOST_SPANS = 4
 _FAITH: dict[Kind, float] = {"span": 0.97, "text": 0.8}

@@ -25,14 +25,15 @@ def guess(turn, *, free=0, limit=40, **arguments):
 
 def test_a_guess_goes_on_where_the_prompt_does_to_the_end_of_the_line_or_string():
     assert guess("path is report-2024") == ".csv for me."
-    assert guess("Say") == " "
+    assert guess("me for data/report-2024") == ".csv for me."
+    assert guess("done: Read /srv/data") == "/report-2024.cs", "no guess is longer than 15 tokens"
     assert guess("no such thing") == ""
-    assert guess("/s") == ""
+    assert guess("report-2") == "", "too short to mean much"
 
 
 def test_text_that_the_grammar_forced_is_not_looked_up():
-    assert guess("Read", free=0).startswith(" /srv")
-    assert guess("Read", free=2) == ""
+    assert guess("Read /srv/data", free=0).startswith("/report")
+    assert guess("Read /srv/data", free=6) == ""
 
 
 def test_a_value_is_guessed_as_a_whole_from_what_the_task_spells():
@@ -52,20 +53,20 @@ def test_a_value_is_guessed_when_it_has_begun_and_few_begin_so():
 
 
 def test_a_guess_is_no_longer_than_there_is_room():
-    assert guess("for report", limit=4) == "-202"
-    assert guess("for report", limit=0) == ""
+    assert guess("is /srv/data/report", limit=4) == "-202"
+    assert guess("is /srv/data/report", limit=0) == ""
 
 
 def test_nothing_is_guessed_where_a_row_costs_as_much_as_a_batch():
-    assert guess("for report", row_cost=1.0) == ""
+    assert guess("is /srv/data/report", row_cost=1.0) == ""
 
 
 def test_wrong_guesses_make_it_stop_and_it_tries_again_later():
     maker = drafts(row_cost=0.4)
-    assert maker.propose("for report", 0, 40)
+    assert maker.propose("is /srv/data/report", 0, 40)
     for _ in range(3):
         maker.judge(8, 0)
-    tries = [bool(maker.propose("for report", 0, 40)) for _ in range(20)]
+    tries = [bool(maker.propose("is /srv/data/report", 0, 40)) for _ in range(20)]
     assert not any(tries[:5])
     assert tries[-1]
     assert (maker.proposed, maker.accepted) == (24, 0)
