@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from runner.core.lazy import lazy
 
 __version__ = "0.1.0"
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Agent", "RunResult", "ScriptedModel", "ToolContract", "load_model", "tool"]
 
+# When they are first used, so that `runner --help` stays quick.
 _HOMES = {
     "Agent": "runner.agent",
     "RunResult": "runner.agent",
@@ -23,10 +25,4 @@ _HOMES = {
     "load_model": "runner.models",
     "tool": "runner.tools",
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used, so that `runner --help` stays quick."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'runner' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = lazy(__name__, _HOMES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from enum import Enum
 from pathlib import Path
 from typing import Annotated, Any
@@ -68,10 +69,7 @@ def run(
 
     catalog = load_catalog(config)
     names = [catalog.name_of(name) for name in model] if model else list(catalog.models)
-    if out is not None and not out.absolute().parent.is_dir():
-        raise ConfigError(
-            f"--out: there is no folder {out.absolute().parent}", hint="make it first"
-        )
+    _check_out(out)
     chosen = tasks()
     reports: list[Report] = []
     failed: list[dict[str, Any]] = []
@@ -91,9 +89,7 @@ def run(
         "models": [report.to_json() for report in reports],
         "failed": failed,
     }
-    if out is not None:
-        out.write_text(json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n")
-        note(f"written to {out}")
+    _write_out(out, document)
     if as_json:
         print_json(document)
     else:
@@ -158,8 +154,12 @@ def speed(
     Every ratio is from runs that alternate in one process. Let the machine be quiet meanwhile.
     """
     from runner.bench.speed.report import PARTS, measure, ratios
+    from runner.cli.run import interrupt
     from runner.models import load_catalog
 
+    # The measuring processes end with this one.
+    signal.signal(signal.SIGTERM, interrupt)
+    _check_out(out)
     parts = part or [name for name in PARTS if name != "same"]
     unknown = [name for name in parts if name not in PARTS]
     if unknown:
@@ -179,9 +179,7 @@ def speed(
     found = ratios(figures)
     document = {"suite": "speed", "model": name, "figures": figures,
                 "ratios": [ratio.to_json() for ratio in found]}  # fmt: skip
-    if out is not None:
-        out.write_text(json.dumps(document, ensure_ascii=False, indent=2) + "\n")
-        note(f"written to {out}")
+    _write_out(out, document)
     if as_json:
         print_json(document)
         return
@@ -202,6 +200,20 @@ def speed(
             for ratio in found
         ],
     )
+
+
+def _check_out(out: Path | None) -> None:
+    """Before anything is measured: nothing must be lost at the end."""
+    if out is not None and not out.absolute().parent.is_dir():
+        raise ConfigError(
+            f"--out: there is no folder {out.absolute().parent}", hint="make it first"
+        )
+
+
+def _write_out(out: Path | None, document: dict[str, Any]) -> None:
+    if out is not None:
+        out.write_text(json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n")
+        note(f"written to {out}")
 
 
 def _show_outcome(outcome: Any) -> None:

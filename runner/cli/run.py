@@ -87,7 +87,7 @@ def run(
     task = sys.stdin.read() if task == "-" else task
     if not task.strip():
         raise ConfigError("the task is empty", hint='say what to do: runner run "What is 2 + 2?"')
-    signal.signal(signal.SIGTERM, _interrupt)
+    signal.signal(signal.SIGTERM, interrupt)
     limits = _call_limits(max_calls or [])
     with load_model(model, config=config) as loaded:
         # Meanwhile the model loads.
@@ -134,7 +134,7 @@ def run(
         raise typer.Exit(ExitCode.INTERRUPTED if result.status == "interrupted" else code)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> None:
+def interrupt(number: int, frame: FrameType | None) -> None:
     """A polite request to end (SIGTERM) is treated like Ctrl-C: the transcript is closed."""
     raise KeyboardInterrupt
 

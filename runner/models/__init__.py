@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from runner.core.lazy import lazy
 
 if TYPE_CHECKING:
     from runner.models.catalog import Catalog, find_catalog, load_catalog, load_model
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Catalog", "ScriptedModel", "find_catalog", "load_catalog", "load_model"]
 
+# When they are first used: a worker, too, is inside this package.
 _HOMES = {
     "Catalog": "runner.models.catalog",
     "ScriptedModel": "runner.models.scripted",
@@ -18,10 +20,4 @@ _HOMES = {
     "load_catalog": "runner.models.catalog",
     "load_model": "runner.models.catalog",
 }
-
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used: a worker, too, is inside this package."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'runner.models' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+__getattr__ = lazy(__name__, _HOMES)

@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
+GrammarEngine = Literal["auto", "llguidance", "llama.cpp"]
+
 
 class Sampling(BaseModel):
     """How tokens are drawn. ``temperature = 0`` is greedy: always the likeliest token."""
@@ -103,7 +105,7 @@ class ModelSettings(BaseModel):
     batch: int | None = Field(default=None, ge=8, le=8192)
     kv_cache: Literal["f16", "q8_0"] = "f16"
     flash_attention: Literal["auto", "on", "off"] = "auto"
-    grammar_engine: Literal["auto", "llguidance", "llama.cpp"] = "auto"
+    grammar_engine: GrammarEngine = "auto"
     guess_ahead: bool = True
     dialect: str = Field(default="action", pattern="^[a-z][a-z0-9-]*$")
     thinking: Annotated[Thinking, BeforeValidator(_thinking)] = _THINKING_WORDS["off"]

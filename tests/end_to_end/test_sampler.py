@@ -42,8 +42,6 @@ def write(engine, messages, grammar, most=60):
         grammar=grammar,
         max_tokens=most,
         seed=1,
-        on_text=lambda piece: None,
-        on_progress=lambda done, total: None,
     )
 
 

@@ -73,8 +73,6 @@ def write_call(engine):
         max_tokens=60,
         seed=1,
         tools=tools_to_wire([NOW]),
-        on_text=lambda piece: None,
-        on_progress=lambda done, total: None,
     )
 
 

@@ -71,8 +71,6 @@ def write(engine, messages=HELLO, grammar=GRAMMAR, most=20):
         grammar=grammar,
         max_tokens=most,
         seed=1,
-        on_text=lambda piece: None,
-        on_progress=lambda done, total: None,
     )
 
 

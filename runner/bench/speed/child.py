@@ -72,8 +72,6 @@ class Bench:
             grammar=grammar,
             max_tokens=most,
             seed=1,
-            on_text=lambda piece: None,
-            on_progress=lambda done, total: None,
         )
 
     def rate(self, rate: Rate, messages: Sequence[Message], grammar: str | None, most: int) -> str:

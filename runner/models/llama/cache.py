@@ -90,13 +90,12 @@ class Cache:
                 break
             common += 1
         if common < len(self.tokens):
-            self._cut(self._place_to_cut(common), common)
+            self._cut(common)
         return len(self.tokens)
 
-    def _place_to_cut(self, most: int) -> int:
-        return max((start for start in self._starts if start <= most), default=0)
-
-    def _cut(self, place: int, common: int) -> None:
+    def _cut(self, common: int) -> None:
+        """Keep at most ``common`` tokens."""
+        place = max((start for start in self._starts if start <= common), default=0)
         if self._drop(place):
             return
         for tokens, state in reversed(self._checkpoints):
@@ -114,13 +113,10 @@ class Cache:
             return False
         if lib.llama_memory_seq_pos_max(self._memory, 0) != place - 1:
             return False  # a sliding window has lost what would have to be there
-        self._shorten(place)
-        return True
-
-    def _shorten(self, place: int) -> None:
         del self.tokens[place:]
         while self._starts and self._starts[-1] >= place:
             self._starts.pop()
+        return True
 
     def forget(self, count: int) -> None:
         """Drop the last ``count`` tokens, which were only a guess.
@@ -213,14 +209,13 @@ class Cache:
         written = lib.llama_state_seq_get_data(self._context, buffer, size, 0)
         return bytes(memoryview(buffer)[:written])
 
-    def restore(self, tokens: Sequence[int], state: bytes | memoryview) -> bool:
+    def restore(self, tokens: Sequence[int], state: bytes) -> bool:
         """Put a state back that stands for ``tokens``; False (and all forgotten) if it does not."""
         self.clear()
-        buffer = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
-        if lib.llama_state_seq_set_data(self._context, buffer, len(state), 0) == 0:
-            self.clear()
-            return False
-        if lib.llama_memory_seq_pos_max(self._memory, 0) != len(tokens) - 1:
+        data = ctypes.cast(ctypes.c_char_p(state), ctypes.POINTER(ctypes.c_uint8))
+        taken = lib.llama_state_seq_set_data(self._context, data, len(state), 0)
+        last = lib.llama_memory_seq_pos_max(self._memory, 0)
+        if (taken, last) != (len(state), len(tokens) - 1):
             self.clear()
             return False
         self.tokens[:] = tokens

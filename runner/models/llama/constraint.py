@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
-import threading
-from typing import Literal, Protocol
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from runner.core.errors import GrammarError
+from runner.core.errors import ConfigError, GrammarError
 from runner.core.gbnf import gbnf_problems
+from runner.models.llama.llama_grammar import compile_grammar
 from runner.models.llama.vocabulary import Vocabulary
+from runner.models.settings import GrammarEngine
 
-GrammarEngine = Literal["auto", "llguidance", "llama.cpp"]
+if TYPE_CHECKING:
+    from runner.models.llama.guidance_grammar import GuidanceGrammars
 
 
 class Constraint(Protocol):
@@ -52,16 +56,25 @@ class Constraints:
     ----------
     engine
         ``llguidance``, the reference ``llama.cpp``, or ``auto``: the first where it is installed.
+
+    Raises
+    ------
+    ConfigError
+        llguidance is asked for and not installed.
     """
 
     def __init__(self, vocabulary: Vocabulary, engine: GrammarEngine) -> None:
         self._vocabulary = vocabulary
-        if engine == "auto":
-            engine = "llguidance" if importlib.util.find_spec("llguidance") else "llama.cpp"
-        self.engine = engine
-        self._guidance: _GuidanceInThread | None = None
-        if engine == "llguidance":
-            self._guidance = _GuidanceInThread(vocabulary)
+        installed = importlib.util.find_spec("llguidance") is not None
+        if engine == "llguidance" and not installed:
+            raise ConfigError(
+                'models.toml: grammar_engine is "llguidance", which is not installed',
+                hint='`pip install llguidance`, or leave the key out to use "llama.cpp"',
+            )
+        self.engine = "llguidance" if installed and engine != "llama.cpp" else "llama.cpp"
+        self._guidance: Future[GuidanceGrammars] | None = None
+        if self.engine == "llguidance":
+            self._guidance = ThreadPoolExecutor(1).submit(_guidance, vocabulary)
 
     def make(self, grammar: str) -> Constraint:
         """A constraint at the beginning of a grammar.
@@ -73,28 +86,21 @@ class Constraints:
         GrammarError
             The grammar does not compile.
         """
-        from runner.models.llama.llama_grammar import LlamaGrammar
-
         if not grammar.strip():
             raise GrammarError(
                 "expected a grammar, found an empty text", hint="give None for free text"
             )
-        if self._guidance is None or gbnf_problems(grammar):
-            return LlamaGrammar(self._vocabulary, grammar)
-        return self._guidance.make(grammar)
+        if self._guidance is None or not _is_portable(grammar):
+            return compile_grammar(self._vocabulary, grammar)
+        return self._guidance.result().make(grammar)
 
 
-class _GuidanceInThread:
-    def __init__(self, vocabulary: Vocabulary) -> None:
-        self._vocabulary = vocabulary
-        self._thread = threading.Thread(target=self._prepare, daemon=True)
-        self._thread.start()
+@functools.lru_cache(maxsize=16)
+def _is_portable(grammar: str) -> bool:
+    return not gbnf_problems(grammar)
 
-    def _prepare(self) -> None:
-        from runner.models.llama.guidance_grammar import GuidanceGrammars
 
-        self._grammars = GuidanceGrammars(self._vocabulary)
+def _guidance(vocabulary: Vocabulary) -> GuidanceGrammars:
+    from runner.models.llama.guidance_grammar import GuidanceGrammars
 
-    def make(self, grammar: str) -> Constraint:
-        self._thread.join()
-        return self._grammars.make(grammar)
+    return GuidanceGrammars(vocabulary)

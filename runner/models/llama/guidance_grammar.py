@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections import OrderedDict
+import functools
 
 import llama_cpp as lib
 import llguidance
@@ -26,7 +26,7 @@ class GuidanceGrammars:
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:  # glibc: what was needed for the making goes back to the system
             trim(0)
-        self._compiled: OrderedDict[str, llguidance.LLMatcher] = OrderedDict()
+        self._compiled = functools.lru_cache(_REMEMBERED)(self._compile)
 
     def make(self, grammar: str) -> GuidanceGrammar:
         """A constraint at the beginning of a grammar, given as GBNF.
@@ -36,12 +36,7 @@ class GuidanceGrammars:
         GrammarError
             llguidance cannot compile it.
         """
-        matcher = self._compiled.get(grammar)
-        if matcher is None:
-            matcher = self._compiled[grammar] = self._compile(grammar)
-            if len(self._compiled) > _REMEMBERED:
-                self._compiled.popitem(last=False)
-        return GuidanceGrammar(matcher.deep_copy())
+        return GuidanceGrammar(self._compiled(grammar).deep_copy())
 
     def _compile(self, grammar: str) -> llguidance.LLMatcher:
         try:

@@ -147,8 +147,9 @@ def _let_go_of_copied_pages(path: Path) -> None:
         maps = Path("/proc/self/maps").read_text().splitlines()
     except OSError:
         return
+    name = str(path.resolve())
     for line in maps:
-        if line.endswith(str(path.resolve())):
+        if line.endswith(name):
             first, last = (int(place, 16) for place in line.split()[0].split("-"))
             address, size = ctypes.c_void_p(first), ctypes.c_size_t(last - first)
             libc.madvise(address, size, mmap.MADV_DONTNEED)

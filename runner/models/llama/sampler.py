@@ -58,12 +58,13 @@ class Sampler:
             for sampler in _chain(sampling, seed):
                 lib.llama_sampler_chain_add(self._chain, sampler)
             self._candidates = np.zeros(vocabulary.size, TOKEN_DATA)
+            self._every = np.arange(vocabulary.size)
 
     def draw(self, logits: Logits) -> int:
         """Draw a token, whatever the grammar says."""
         if self._chain is None:
             return int(logits.argmax())
-        return self._draw(np.arange(self._vocabulary.size), logits)
+        return self._draw(self._every, logits)
 
     def sample(self, logits: Logits) -> int:
         """Draw a token that the grammar allows, and move the grammar on."""

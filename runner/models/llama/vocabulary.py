@@ -54,11 +54,13 @@ class Vocabulary:
         return [token for token in range(self.size) if is_end(vocab, token)]
 
     @functools.cached_property
-    def control(self) -> npt.NDArray[np.bool_]:
-        """For each id, whether it is a control token."""
+    def never_written(self) -> npt.NDArray[np.bool_]:
+        """For each id, whether it is a control token that does not end a turn."""
         attribute, vocab = lib.llama_vocab_get_attr, self.pointer
         found = (attribute(vocab, token) & _CONTROL for token in range(self.size))
-        return np.fromiter(found, np.bool_, self.size)
+        result = np.fromiter(found, np.bool_, self.size)
+        result[self.ends] = False
+        return result
 
     def is_end(self, token: int) -> bool:
         """Whether the token ends a turn."""

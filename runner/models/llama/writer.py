@@ -29,7 +29,7 @@ class Writer:
     tokens
         What was written, in the tokens that it was written in.
     stop
-        Why it ended; ``length`` until then.
+        Why it ended; None until then.
     forced
         How many tokens the grammar left no choice about.
     """

@@ -15,6 +15,5 @@ def write(engine, messages, *, grammar=None, most=24, seed=1, on_progress=lambda
         grammar=grammar,
         max_tokens=most,
         seed=seed,
-        on_text=lambda piece: None,
         on_progress=on_progress,
     )

@@ -9,7 +9,7 @@ from engines import engine_of, write
 from simple_tools import ADD, SEARCH
 
 from runner.core.conversation import Message
-from runner.core.errors import GrammarError
+from runner.core.errors import ConfigError, GrammarError
 from runner.protocol import tool_grammar
 
 pytest.importorskip("llama_cpp", reason="llama-cpp-python is not installed: run ./scripts/setup")
@@ -127,3 +127,12 @@ def test_a_grammar_that_is_not_portable_is_left_to_llama_cpp(engine):
 def test_a_turn_is_as_long_as_it_may_be_also_where_text_is_forced(engine):
     generation = write(engine, TALK, grammar='root ::= "the result of the value" [a-z]+', most=3)
     assert (generation.usage.generated_tokens, generation.stop) == (3, "length")
+
+
+def test_an_engine_that_is_asked_for_and_not_installed_is_named(engine, monkeypatch):
+    from runner.models.llama import constraint
+
+    monkeypatch.setattr(constraint.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="llguidance"):
+        constraint.Constraints(engine.vocabulary, "llguidance")
+    assert constraint.Constraints(engine.vocabulary, "auto").engine == "llama.cpp"

@@ -20,8 +20,6 @@ def generate(engine, **changes) -> Generation:
     arguments = {"grammar": None, "max_tokens": 8, "seed": 1, "messages": HELLO} | changes
     return engine.generate(
         arguments.pop("messages"),
-        on_text=lambda piece: None,
-        on_progress=lambda done, total: None,
         **arguments,
     )
 
